@@ -1,0 +1,47 @@
+# Two commands matter: `make demo` and `make test`. Each does all its own set-up.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench clean constraints
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## the virtual environment, Java and the jars
+	@scripts/need-java
+	@$(BIN)/penstock setup
+
+$(STAMP): pyproject.toml constraints.txt
+	@scripts/make-venv "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+demo: setup ## stream generated trades into a Parquet table and show it
+	@$(BIN)/penstock demo
+
+test: setup ## every test, with coverage
+	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+check: $(STAMP) ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## let ruff put the code in shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## measure against the raw library in the same run
+	$(BIN)/python -m bench $(ARGS)
+
+constraints: $(STAMP) ## pin every version anew, with hashes
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.10 --no-emit-index-url \
+	  --no-header --upgrade --all-extras --group dev --group bench pyproject.toml -o constraints.txt
+
+clean: ## remove what was built (caches of jars stay)
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis htmlcov .coverage*

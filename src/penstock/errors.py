@@ -1,0 +1,106 @@
+"""Every error that Penstock raises, in one tree. The command line's exit code hangs on the class.
+
+PenstockError                 exit 1
+├── ConfigError               exit 2   what the user wrote is wrong: key, value, file, definition
+│   └── DefinitionError       exit 2   a pipeline definition, with every problem and its line
+├── SetupError                exit 3   this machine lacks something: Java, a jar, a port, a writable path
+│   └── MissingExtraError     exit 3   an optional part of the package is not installed
+├── TransientError            exit 4   another system is away; the same call may work later
+│   └── BrokerUnavailableError exit 4
+├── TerminalError             exit 1   the work cannot go on, and trying again would not help
+│   └── PipelineFailedError   exit 1
+└── RecordError               exit 1   one record is bad; its neighbours are not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+class PenstockError(Exception):
+    """The base of them all: catch this to catch everything that Penstock says."""
+
+    exit_code = 1
+
+
+class ConfigError(PenstockError):
+    """What was written down is wrong; the message names what was given and what is allowed."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong in a definition, and where it stands."""
+
+    where: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        return f"{place}{self.where}: {self.message}" if self.where else f"{place}{self.message}"
+
+
+class DefinitionError(ConfigError):
+    """A pipeline definition that cannot be run, with all its problems at once."""
+
+    def __init__(self, problems: Sequence[Problem], origin: str = "pipeline") -> None:
+        self.problems = list(problems)
+        self.origin = origin
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"{origin} is not a valid pipeline:\n{lines}")
+
+
+class SetupError(PenstockError):
+    """This machine lacks something; the message says what and how to get it."""
+
+    exit_code = 3
+
+
+class MissingExtraError(SetupError):
+    """An optional part of the package is needed and not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for} needs an extra: pip install 'penstock[{extra}]'")
+
+
+class TransientError(PenstockError):
+    """Another system is away or busy: the same call may work after `retry_after` seconds."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BrokerUnavailableError(TransientError):
+    """No broker of the connection answers."""
+
+
+class TerminalError(PenstockError):
+    """The work cannot go on, and trying again would not help."""
+
+
+class PipelineFailedError(TerminalError):
+    """A pipeline stopped because of an error; the message is the reason."""
+
+
+class RecordError(PenstockError):
+    """One record is bad: it does not decode, or does not fit."""
+
+
+def nearest(given: str, allowed: Sequence[str]) -> str:
+    """Say what was probably meant.
+
+    >>> nearest("bootstrap.server", ["bootstrap.servers", "client.id"])
+    "did you mean 'bootstrap.servers'?"
+    >>> nearest("zzz", ["a", "b"])
+    'allowed: a, b'
+    """
+    if close := get_close_matches(given, allowed, n=1, cutoff=0.6):
+        return f"did you mean {close[0]!r}?"
+    return f"allowed: {', '.join(sorted(allowed))}"
