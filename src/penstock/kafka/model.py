@@ -1,0 +1,90 @@
+"""What the cluster tells about its topics and groups, as plain values that print and serialise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """One line of the list of topics."""
+
+    name: str
+    partitions: int
+    replication: int
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """One partition: who leads it, who copies it, and which offsets it holds."""
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    earliest: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDetail:
+    """A topic with its partitions and the settings that differ from the broker's."""
+
+    name: str
+    partitions: tuple[PartitionInfo, ...]
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInfo:
+    """One line of the list of groups."""
+
+    name: str
+    state: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberInfo:
+    """One consumer of a group, and the partitions it was given."""
+
+    id: str
+    client_id: str
+    host: str
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPosition:
+    """How far a group is in one partition. `end` is None where the topic is gone."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    end: int | None
+    member: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the group has yet to read, or None where that cannot be said."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(0, self.end - self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetail:
+    """A group with its members and its position in every partition it touches."""
+
+    name: str
+    state: str
+    protocol: str
+    assignor: str
+    members: tuple[MemberInfo, ...]
+    positions: tuple[GroupPosition, ...]
+
+    @property
+    def lag(self) -> int:
+        """The lag of all partitions together."""
+        return sum(position.lag or 0 for position in self.positions)
