@@ -1,1 +1,5 @@
+"""The command line, `penstock`."""
 
+from penstock.cli.main import main
+
+__all__ = ["main"]

@@ -141,7 +141,7 @@ class Admin:
         self, timestamp_ms: int, partitions: Iterable[Partition]
     ) -> dict[Partition, int]:
         """The first offset at or after a time; the end where no record is that young."""
-        found = self._offsets(partitions, OffsetSpec(timestamp_ms))
+        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
         young = [partition for partition, offset in found.items() if offset < 0]
         return {**found, **self.latest(young)}
 

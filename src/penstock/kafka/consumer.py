@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ class Consumer:
         self._handle = Handle(
             connection, "consumer", **{"group.id": group or _NO_GROUP, **settings}
         )
+        self._heard = time.monotonic()
         self._client: Any = Client(self._handle.settings())
 
     def __enter__(self) -> Consumer:
@@ -82,8 +84,17 @@ class Consumer:
         """Up to `most` records; fewer, or none, when the time is up."""
         with self._handle.translated("reading records"):
             messages = self._client.consume(most, timeout_ms / 1000)
+        if messages:
+            self._heard = time.monotonic()
         taken = (self._taken(message) for message in messages)
         return [record for record in taken if record is not None]
+
+    def raise_if_away(self, patience: float = 10.0) -> None:
+        """Raise when the brokers have been unreachable, and silent for `patience` seconds."""
+        if not self._handle.seen or time.monotonic() - self._heard < patience:
+            return
+        error = self._handle.seen[-1]
+        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
 
     def commit(self, offsets: Mapping[Partition, int] | None = None) -> None:
         """Commit the given offsets, or the place behind everything that was handed out."""

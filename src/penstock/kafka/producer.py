@@ -17,6 +17,7 @@ from penstock.kafka.handle import Handle
 HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 
 _KEPT_FAILURES = 100
+_LAST_CHANCE = 5.0
 
 
 class Producer:
@@ -47,11 +48,11 @@ class Producer:
         return self
 
     def __exit__(self, exc_type: object, *_exc: object) -> None:
-        # An error on its way up must not be replaced by what it caused here.
         if exc_type is None:
             self.close()
         else:
-            self._client.purge()
+            # What was handed over is still delivered, but must not hide the error on its way up.
+            self._client.flush(_LAST_CHANCE)
 
     def __len__(self) -> int:
         """How many records are not yet delivered."""

@@ -24,6 +24,8 @@ def read_span(
     consumer.assign({where: start[where] for where in waiting})
     while waiting:
         records = consumer.poll_batch(most)
+        if not records:
+            consumer.raise_if_away()
         yield [record for record in records if record.offset < stop[_where(record)]]
         done = {_where(r) for r in records if r.offset + 1 >= stop[_where(r)]}
         done = (done | consumer.at_end) & waiting
@@ -32,20 +34,16 @@ def read_span(
             consumer.pause(done)
 
 
-def read_on(
-    consumer: Consumer, start: Mapping[Partition, int], most: int = 1000
-) -> Iterator[list[Record]]:
-    """Batches from `start`, for ever; an empty one each time that nothing came for a second."""
-    consumer.assign(start)
+def read_on(consumer: Consumer, most: int = 1000) -> Iterator[list[Record]]:
+    """Batches for ever; an empty one each time that nothing came for a second."""
     while True:
         yield consumer.poll_batch(most)
 
 
-def read_group(consumer: Consumer, topics: list[str], most: int = 1000) -> Iterator[list[Record]]:
-    """Batches for a member of a group, until each partition it was given is read to its end."""
-    consumer.subscribe(topics)
-    while True:
-        yield consumer.poll_batch(most)
+def read_to_end(consumer: Consumer, most: int = 1000) -> Iterator[list[Record]]:
+    """Batches until the consumer has partitions, and has read each of them to its end."""
+    for records in read_on(consumer, most):
+        yield records
         mine = consumer.assignment
         if mine and mine <= consumer.at_end:
             return

@@ -1,0 +1,66 @@
+"""Logging of the command line: structlog and the standard library in one stream, on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from traceback import format_exception
+from typing import Any, Literal
+
+import structlog
+
+from penstock.config.places import log_dir
+from penstock.config.secrets import mask, mask_event
+
+LogFormat = Literal["text", "json"]
+
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def set_up(log_format: LogFormat, verbose: int) -> None:
+    """Send all logging to stderr in one format, with secrets masked."""
+    shared: list[Any] = [
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                mask_event,
+                _renderer(log_format),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def write_crash(error: BaseException) -> Path:
+    """Keep the traceback of an error nobody expected, for the bug report."""
+    moment = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%fZ")
+    path = log_dir() / f"crash-{moment}.log"
+    path.write_text(mask("".join(format_exception(error))), encoding="utf-8")
+    return path
+
+
+def _renderer(log_format: LogFormat) -> Any:
+    if log_format == "json":
+        return structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), sort_keys=False)

@@ -1,0 +1,110 @@
+"""The entry of the command line: global options, the table of commands, and how errors end.
+
+Only what `--help` needs is imported here; each command's module is loaded when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from penstock.cli.lazy import Entry, group_of, load
+from penstock.errors import PenstockError
+
+COMMANDS = {
+    "demo": Entry("penstock.cli.pipelines:demo", "Stream generated trades into a table."),
+    "run": Entry("penstock.cli.pipelines:run", "Run a pipeline."),
+    "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
+    "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
+    "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
+    "broker": Entry("penstock.cli.broker:app", "Start and stop a local Kafka broker."),
+    "topics": Entry("penstock.cli.topics:app", "List, describe, create, delete topics.", True),
+    "groups": Entry("penstock.cli.groups:app", "List and describe consumer groups.", True),
+    "produce": Entry("penstock.cli.produce:produce", "Write lines from stdin to a topic.", True),
+    "consume": Entry("penstock.cli.consume:consume", "Print the records of topics.", True),
+    "doctor": Entry("penstock.cli.doctor:doctor", "Find out what is wrong on this machine.", True),
+}
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 it failed; 2 what was written is wrong (option, file, topic); "
+    "3 this machine lacks something; 4 a broker or another system is away; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="penstock",
+    cls=group_of(COMMANDS),
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    context: typer.Context,
+    connection: Annotated[
+        str | None,
+        typer.Option("--connection", "-c", metavar="NAME", help="A connection of penstock.yaml."),
+    ] = None,
+    brokers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Brokers, instead of a connection.")
+    ] = None,
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="Form of logs.")] = "text",
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="More logs; twice: all.")
+    ] = 0,
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="The version.")
+    ] = False,
+) -> None:
+    """Kafka for Python: produce, consume and administer; stream topics into tables on Spark.
+
+    --connection and --brokers may also stand behind topics, groups, produce, consume and doctor.
+    """
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter(f"{log_format!r} is not a log format; allowed: text, json")
+    load("penstock.cli.logs:set_up")(log_format, verbose)
+    context.obj = load("penstock.cli.options:Cluster")(connection, brokers)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line, and end the process with the exit code of what happened."""
+    try:
+        get_command(app).main(args=args, prog_name="penstock")
+    except SystemExit as end:
+        raise SystemExit(_flushed(end.code)) from None
+    except PenstockError as error:
+        load("penstock.cli.output:say_error")(str(error))
+        raise SystemExit(error.exit_code) from None
+    except Exception as error:  # the last stop: nothing behind it could tell the user
+        raise SystemExit(_crashed(error)) from None
+
+
+def _flushed(code: str | int | None) -> str | int | None:
+    # `penstock consume ... | head` closes our stdout: that is a way to stop, not an error to show.
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _crashed(error: Exception) -> int:
+    path = load("penstock.cli.logs:write_crash")(error)
+    load("penstock.cli.output:say_error")(
+        f"unexpected {type(error).__name__}: the details are in {path}; "
+        "this is a fault in Penstock, please report it with that file"
+    )
+    return 1

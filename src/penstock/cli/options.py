@@ -1,0 +1,61 @@
+"""The options that every command shares, above all: which cluster is meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from penstock.config import Connection, find_connection
+from penstock.errors import ConfigError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+_CLUSTER_OPTIONS = {"-c": "connection", "--connection": "connection", "--brokers": "brokers"}
+
+
+@dataclass
+class Cluster:
+    """What the user said about the cluster: the name of a connection, or its brokers."""
+
+    connection: str | None = None
+    brokers: str | None = None
+
+    def find(self) -> Connection:
+        """The connection that is meant: the named, the inline, or the default one."""
+        if self.connection and self.brokers:
+            raise ConfigError(
+                f"--connection {self.connection} and --brokers {self.brokers} were both given; "
+                "give one of them"
+            )
+        if self.brokers:
+            return find_connection({"bootstrap.servers": self.brokers})
+        return find_connection(self.connection)
+
+    def take(self, args: list[str]) -> list[str]:
+        """Take the options that say which cluster out of a command's arguments."""
+        rest: list[str] = []
+        waiting = iter(args)
+        for arg in waiting:
+            if arg == "--":
+                return [*rest, arg, *waiting]
+            name, equals, value = arg.partition("=")
+            if name not in _CLUSTER_OPTIONS:
+                rest.append(arg)
+                continue
+            setattr(self, _CLUSTER_OPTIONS[name], value if equals else _next(name, waiting))
+        return rest
+
+
+def _next(option: str, waiting: object) -> str:
+    value = next(waiting, None)  # type: ignore[call-overload]
+    if value is None:
+        raise ConfigError(f"{option} needs a value; look at: penstock --help")
+    return str(value)
+
+
+def connection_of(context: typer.Context) -> Connection:
+    """The connection that a command is to use."""
+    cluster: Cluster = context.obj
+    return cluster.find()
