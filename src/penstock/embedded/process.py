@@ -1,0 +1,162 @@
+"""A child process that ends with its parent, writes to a log file, and can be waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from penstock.config.places import log_dir
+from penstock.errors import SetupError
+
+GUARD = Path(__file__).with_name("guard.py")
+LOGS_KEPT = 60
+
+
+class Child:
+    """A running program. It ends with this process, even when this one is killed with -9.
+
+    A `detached` child stays. `remove` names a folder that goes when this process dies without
+    a word. Output is in `log`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        grace: float = 10.0,
+        detached: bool = False,
+        remove: Path | None = None,
+    ) -> None:
+        self.log = log
+        self.grace = grace
+        self.detached = detached
+        plan = {
+            "command": [str(part) for part in command],
+            "log": str(log),
+            "grace": grace,
+            "detached": detached,
+            "remove": str(remove) if remove else None,
+            "parent": os.getpid(),
+        }
+        self._guard = _start_guard(plan)
+        self.pid = _told_pid(self._guard, plan["command"][0], log)
+
+    @property
+    def guard_pid(self) -> int:
+        """The process that a SIGTERM should go to: it ends the child well, then itself."""
+        return self._guard.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the child is still there."""
+        return self._guard.poll() is None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and give the exit code (128 + signal when it was killed)."""
+        return self._guard.wait(timeout)
+
+    def wait_until(self, ready: Callable[[], bool], *, timeout: float, what: str) -> None:
+        """Wait for a condition; an early death or a passed deadline raises with the last log lines."""
+        deadline = time.monotonic() + timeout
+        while not ready():
+            if not self.running:
+                raise SetupError(self._report(f"{what} ended with exit code {self.wait()}"))
+            if time.monotonic() > deadline:
+                raise SetupError(self._report(f"{what} was not ready after {timeout:g} s"))
+            time.sleep(0.02)
+
+    def _report(self, problem: str) -> str:
+        lines = "\n".join(f"  {line}" for line in tail(self.log, 8))
+        return f"{problem}. Its last lines, from {self.log}:\n{lines}"
+
+    def stop(self) -> None:
+        """End it: SIGTERM, and SIGKILL when the grace is over."""
+        if self.running:
+            self._guard.send_signal(signal.SIGTERM)
+        self.wait(self.grace + 10)
+        self._close()
+
+    def kill(self) -> None:
+        """End it at once with SIGKILL, as a crash would."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self.wait(10)
+        self._close()
+
+    def _close(self) -> None:
+        if self._guard.stdin:
+            self._guard.stdin.close()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _start_guard(plan: dict[str, object]) -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C in a terminal reaches Penstock alone, which then ends things in order.
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(GUARD), json.dumps(plan)],
+        stdin=subprocess.DEVNULL if plan["detached"] else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _told_pid(guard: subprocess.Popen[bytes], program: str, log: Path) -> int:
+    assert guard.stdout is not None and guard.stderr is not None  # noqa: S101
+    with guard.stdout as told:
+        line = told.readline()
+    if not line:
+        with guard.stderr as problems:
+            reason = problems.read().decode(errors="replace").strip().splitlines()
+        guard.wait()
+        raise SetupError(
+            f"{program} could not be started with its log at {log}: "
+            f"{reason[-1] if reason else 'no reason given'}"
+        )
+    guard.stderr.close()
+    return int(line)
+
+
+def tail(log: Path, lines: int) -> list[str]:
+    """Give the last lines of a log; none when there is no log yet."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 400 * lines))
+        return file.read().decode(errors="replace").splitlines()[-lines:]
+
+
+def log_file(name: str) -> Path:
+    """Give the path of a log, and drop the oldest logs of the same family so that they do not pile up.
+
+    `name` is FAMILY-SOMETHING, for example broker-20131.
+    """
+    family = name.partition("-")[0]
+    found = sorted(log_dir().glob(f"{family}-*.log*"), key=_modified, reverse=True)
+    for old in found[LOGS_KEPT:]:
+        old.unlink(missing_ok=True)
+    return log_dir() / f"{name}.log"
+
+
+def _modified(path: Path) -> float:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0
