@@ -1,1 +1,35 @@
+"""The definition of a pipeline: models, the registry of components, reading and checking."""
 
+from penstock.pipeline.component import (
+    FAILED,
+    Batch,
+    Component,
+    Decode,
+    Delivery,
+    Offsets,
+    Partition,
+    Reading,
+    Sink,
+    Source,
+    Step,
+)
+from penstock.pipeline.definition import Pipeline, SparkOptions
+from penstock.pipeline.reading import parse_pipeline, read_pipeline
+
+__all__ = [
+    "FAILED",
+    "Batch",
+    "Component",
+    "Decode",
+    "Delivery",
+    "Offsets",
+    "Partition",
+    "Pipeline",
+    "Reading",
+    "Sink",
+    "Source",
+    "SparkOptions",
+    "Step",
+    "parse_pipeline",
+    "read_pipeline",
+]

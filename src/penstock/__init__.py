@@ -1,0 +1,65 @@
+"""Penstock: Kafka for Python, with pipelines on Spark.
+
+The public names are listed here and loaded when they are first used, so that `import penstock` is fast
+and needs neither Java nor Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "Admin": "penstock.kafka",
+    "Broker": "penstock.embedded",
+    "Connection": "penstock.config",
+    "Consumer": "penstock.kafka",
+    "Delivery": "penstock.pipeline",
+    "PenstockError": "penstock.errors",
+    "Pipeline": "penstock.pipeline",
+    "Producer": "penstock.kafka",
+    "Progress": "penstock.engine",
+    "Record": "penstock.record",
+    "Running": "penstock.engine",
+    "SchemaRegistry": "penstock.embedded",
+    "State": "penstock.engine",
+    "find_connection": "penstock.config",
+    "memory_table": "penstock.sinks.memory",
+    "read_pipeline": "penstock.pipeline",
+    "start": "penstock.engine",
+}
+
+__all__ = [*_PLACES, "__version__"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from penstock.config import Connection as Connection
+    from penstock.config import find_connection as find_connection
+    from penstock.embedded import Broker as Broker
+    from penstock.embedded import SchemaRegistry as SchemaRegistry
+    from penstock.engine import Progress as Progress
+    from penstock.engine import Running as Running
+    from penstock.engine import State as State
+    from penstock.engine import start as start
+    from penstock.errors import PenstockError as PenstockError
+    from penstock.kafka import Admin as Admin
+    from penstock.kafka import Consumer as Consumer
+    from penstock.kafka import Producer as Producer
+    from penstock.pipeline import Delivery as Delivery
+    from penstock.pipeline import Pipeline as Pipeline
+    from penstock.pipeline import read_pipeline as read_pipeline
+    from penstock.record import Record as Record
+    from penstock.sinks.memory import memory_table as memory_table
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])

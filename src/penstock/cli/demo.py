@@ -1,0 +1,177 @@
+"""`penstock demo`: a broker, generated trades, a pipeline into a Parquet table, and what came of it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated
+
+import orjson
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from penstock.cli.live import summary, watch
+from penstock.cli.output import say
+from penstock.config import Connection
+from penstock.config.places import data_dir
+from penstock.embedded import Broker
+from penstock.engine import start, stop_session
+from penstock.kafka import Admin, Producer
+from penstock.pipeline import read_pipeline
+
+TOPIC = "trades"
+SYMBOLS = {"AAPL": 227.0, "MSFT": 415.0, "NVDA": 138.0, "TSLA": 321.0, "AMZN": 202.0}
+
+_DEFINITION = """\
+name: demo
+connection: {{bootstrap.servers: "{brokers}"}}
+source:
+  kafka: {{topics: trades}}
+decode:
+  json:
+    schema: symbol string not null, price double not null, size int not null, at timestamp
+steps:
+  - sql: SELECT *, price * size AS amount FROM rows
+sink:
+  parquet: {{path: "{table}"}}
+dead_letters: trades.dead-letters
+state: "{state}"
+"""
+
+
+def demo(
+    seconds: Annotated[float, typer.Option(min=1, help="How long trades are made.")] = 10.0,
+    rate: Annotated[int, typer.Option(min=1, help="Trades per second.")] = 5000,
+) -> None:
+    """Start a broker, stream generated trades into a Parquet table, and show the table."""
+    folder = data_dir() / "demo"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    say("1/4  starting a Kafka broker (Apache Kafka, in a process of its own)")
+    with Broker() as broker:
+        _stream(broker, folder, seconds, rate)
+    say(_NEXT.format(table=folder / "table", definition=folder / "demo.yaml"))
+
+
+def _stream(broker: Broker, folder: Path, seconds: float, rate: int) -> None:
+    definition = folder / "demo.yaml"
+    definition.write_text(
+        _DEFINITION.format(
+            brokers=broker.bootstrap_servers, table=folder / "table", state=folder / "state"
+        )
+    )
+    with Admin(broker.connection) as admin:
+        admin.create_topic(TOPIC, 2)
+        say(f"2/4  making {rate:,} trades per second for {seconds:.0f} s into the topic {TOPIC!r}")
+        try:
+            with _trades(broker.connection, seconds, rate) as made:
+                _run(definition, made)
+        finally:
+            stop_session()
+        _show_table(folder / "table")
+        _show_lag(admin)
+
+
+def _run(definition: Path, made: Event) -> None:
+    say(f"3/4  running {definition} on Spark")
+    with start(read_pipeline(definition)) as running:
+        watch(running, until=lambda: made.is_set() and running.progress().total_lag == 0)
+    if not running.progress().rows:
+        say(summary(running.progress()))
+
+
+@contextmanager
+def _trades(connection: Connection, seconds: float, rate: int) -> Iterator[Event]:
+    """Make trades in the background; the event is set when all of them are in the topic."""
+    made, stop = Event(), Event()
+
+    def make() -> None:
+        with Producer(connection) as producer:
+            until = time.monotonic() + seconds
+            while time.monotonic() < until and not stop.is_set():
+                for _ in range(rate // 10):
+                    producer.produce(TOPIC, *_trade())
+                stop.wait(0.1)
+        made.set()
+
+    thread = Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        stop.set()
+        thread.join(10)
+
+
+def _trade() -> tuple[bytes, bytes]:
+    symbol = random.choice(list(SYMBOLS))  # noqa: S311
+    price = round(random.gauss(SYMBOLS[symbol], 1.5), 2)
+    trade = {
+        "symbol": symbol,
+        "price": price,
+        "size": random.randint(1, 500),  # noqa: S311
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    return symbol.encode(), orjson.dumps(trade)
+
+
+def _show_table(folder: Path) -> None:
+    table = ds.dataset(folder, format="parquet")
+    say(f"4/4  the table {folder}: {table.count_rows():,} rows; the first of them:")
+    _print(table.head(5).to_pylist())
+    trades = pq.read_table(folder, columns=["symbol", "size", "amount"])
+    totals = trades.group_by("symbol").aggregate(
+        [("symbol", "count"), ("size", "sum"), ("amount", "sum")]
+    )
+    say("     and per symbol:")
+    _print(
+        {
+            "symbol": row["symbol"],
+            "trades": f"{row['symbol_count']:,}",
+            "shares": f"{row['size_sum']:,}",
+            "amount": f"{row['amount_sum']:,.2f}",
+        }
+        for row in totals.sort_by("symbol").to_pylist()
+    )
+
+
+def _show_lag(admin: Admin) -> None:
+    group = admin.describe_group("demo")
+    say(f"     the consumer group {group.name!r} as Kafka sees it: lag {group.lag}")
+    _print(
+        {
+            "topic": p.topic,
+            "partition": p.partition,
+            "committed": p.committed,
+            "end": p.end,
+            "lag": p.lag,
+        }
+        for p in group.positions
+    )
+
+
+def _print(rows: object) -> None:
+    listed = list(rows)  # type: ignore[call-overload]
+    table = Table(*listed[0], box=None, pad_edge=False, header_style="bold")
+    for row in listed:
+        table.add_row(*map(str, row.values()))
+    Console(highlight=False).print(table)
+
+
+_NEXT = """
+What to try next
+  penstock broker start --detach      a broker that stays
+  penstock topics create trades       then: penstock produce trades, penstock consume trades
+  penstock check {definition}
+                                      change the definition and check it
+  penstock run FILE                   run it; Ctrl-C stops it, the next run goes on
+  python -c "import pyarrow.parquet as pq; print(pq.read_table('{table}').to_pandas())"
+"""

@@ -1,0 +1,97 @@
+"""`penstock run`, `check`, `schema` and `setup`: pipelines from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from penstock.cli.options import JsonOption
+from penstock.cli.output import messages, print_json, say
+from penstock.embedded import jars
+from penstock.embedded.java import find_java
+from penstock.errors import DefinitionError
+from penstock.pipeline import Pipeline, read_pipeline
+
+Definition = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline definition (YAML).")]
+
+
+def run(
+    file: Definition,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when what is there now is in the table.")
+    ] = False,
+) -> None:
+    """Run a pipeline until Ctrl-C, or, with --once, until what is there now is done.
+
+    Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
+    """
+    pipeline = read_pipeline(file)
+    # Spark's parts are imported only when the definition is right: a mistake is told at once.
+    from penstock.cli.live import summary, watch  # noqa: PLC0415
+    from penstock.engine import start, stop_session  # noqa: PLC0415
+
+    say(f"starting {pipeline.name} (Spark {pipeline.spark.master})")
+    try:
+        with start(pipeline, once=once) as running:
+            try:
+                watch(running)
+            except KeyboardInterrupt:
+                say("stopping after the running batch (Ctrl-C again: at once)")
+                running.stop()
+                say(summary(running.progress()))
+                raise
+    finally:
+        stop_session()
+
+
+def check(file: Definition, as_json: JsonOption = False) -> None:
+    """Check a definition: every error with its line, without starting Spark."""
+    try:
+        pipeline = read_pipeline(file)
+    except DefinitionError as error:
+        if as_json:
+            print_json([vars(problem) for problem in error.problems])
+            raise typer.Exit(error.exit_code) from None
+        raise
+    if as_json:
+        return print_json([])
+    return say(f"{file}: {pipeline.name} is a valid pipeline")
+
+
+def schema() -> None:
+    """Print the JSON schema of definitions, for editors."""
+    print_json(Pipeline.model_json_schema())
+
+
+def setup(
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP...]", help="Which jars; default: all.")
+    ] = None,
+) -> None:
+    """Fetch the jars that pipelines and the embedded broker need, once, into the user's cache."""
+    find_java()
+    with _bar() as bar:
+        for group in groups or ("spark-kafka", "broker", "tools", "registry"):
+            jars.fetch(group, progress=_shown(bar, group))
+    say("everything is there")
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        console=messages(),
+    )
+
+
+def _shown(bar: Progress, group: str) -> Any:
+    task = bar.add_task(f"jars: {group}", total=1)
+
+    def update(_name: str, done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+
+    return update

@@ -1,0 +1,132 @@
+"""Decoding in Python workers over whole Arrow batches: what json and python share.
+
+A kernel turns a batch of records into rows and failures. It runs twice at most: for the rows of every
+batch, and, only for a batch in which something failed, once more for the failed records themselves.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pydantic import Field
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from penstock.decode.kernels.outcome import Decoded, Failure
+from penstock.pipeline import FAILED, Decode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Metadata = Literal["topic", "partition", "offset", "timestamp", "key", "headers"]
+
+
+Kernel = Callable[[pa.RecordBatch], Decoded]
+
+
+class ArrowDecode(Decode):
+    """Base of the decodes whose work is done in Python."""
+
+    metadata: list[Metadata] = Field(
+        default_factory=list,
+        description="Facts about the record to keep as columns `kafka_topic`, `kafka_offset`, ...",
+    )
+
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """Return the record columns that the kernel looks at; `value` is one of them."""
+
+    @abstractmethod
+    def kernel(self) -> Callable[[], Kernel]:
+        """Return what makes the kernel, in the worker that runs it."""
+
+    @abstractmethod
+    def row_schema(self) -> StructType:
+        """Return the schema of the rows."""
+
+    def decode(self, records: DataFrame) -> DataFrame:
+        """Return the rows, the metadata asked for and FAILED."""
+        make, kept = self.kernel(), list(self.metadata)
+        needed = records.select(*dict.fromkeys([*self.columns(), *kept]))
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            kernel = make()
+            for batch in batches:
+                yield from _rows(kernel(batch), batch, kept)
+
+        return needed.mapInArrow(run, self._output(records))
+
+    def failures(self, records: DataFrame) -> DataFrame:
+        """Return the failed records, whole, with their errors."""
+        make = self.kernel()
+        schema = StructType(
+            [
+                *records.schema.fields,
+                StructField("error_type", StringType()),
+                StructField("error", StringType()),
+                StructField(FAILED, LongType()),
+            ]
+        )
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            kernel = make()
+            for batch in batches:
+                yield _failed(kernel(batch).failures, batch)
+
+        return records.mapInArrow(run, schema)
+
+    def _output(self, records: DataFrame) -> StructType:
+        """Everything may be null: a failed record is a row with nothing but FAILED."""
+        rows = [StructField(field.name, field.dataType) for field in self.row_schema()]
+        kept = [
+            StructField(f"kafka_{name}", records.schema[name].dataType) for name in self.metadata
+        ]
+        return StructType([*rows, *kept, StructField(FAILED, LongType())])
+
+
+def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: list[str]) -> Iterator[pa.RecordBatch]:
+    columns = list(decoded.rows.columns)
+    names = [*decoded.rows.schema.names, *(f"kafka_{name}" for name in kept), FAILED]
+    for name in kept:
+        column = batch.column(name)
+        columns.append(column if decoded.origins is None else column.take(decoded.origins))
+    columns.append(pa.nulls(decoded.rows.num_rows, pa.int64()))
+    yield pa.RecordBatch.from_arrays(columns, names)
+    if decoded.failures:
+        empty = [pa.nulls(len(decoded.failures), column.type) for column in columns[:-1]]
+        marks = _fingerprints(decoded.failures, batch)
+        yield pa.RecordBatch.from_arrays([*empty, marks], names)
+
+
+def _failed(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.RecordBatch:
+    taken = batch.take(pa.array([failure.index for failure in failures], pa.int64()))
+    errors = [
+        pa.array([failure.error_type for failure in failures], pa.string()),
+        pa.array([failure.message for failure in failures], pa.string()),
+        _fingerprints(failures, batch),
+    ]
+    names = [*batch.schema.names, "error_type", "error", FAILED]
+    return pa.RecordBatch.from_arrays([*taken.columns, *errors], names)
+
+
+def _fingerprints(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.Array:
+    """A checksum of each failed record's bytes: both passes must fail on the same ones."""
+    values = batch.column("value")
+    marks = [zlib.crc32(values[failure.index].as_py() or b"") for failure in failures]
+    return pa.array(marks, pa.int64())
+
+
+def never_fails(records: DataFrame) -> DataFrame:
+    """Return no record, in the shape of `failures`: for a decode that cannot fail."""
+    none = records.where(f.lit(False))
+    return none.withColumns(
+        {
+            "error_type": f.lit(None).cast("string"),
+            "error": f.lit(None).cast("string"),
+            FAILED: f.lit(None).cast("long"),
+        }
+    )

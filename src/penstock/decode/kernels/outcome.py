@@ -1,0 +1,29 @@
+"""What decoding a batch of records gives: rows, and the records that are bad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Failure(NamedTuple):
+    """One record that could not be decoded: its place in the batch, and why."""
+
+    index: int
+    error_type: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What came out of a batch of records.
+
+    `origins` has, for each row, the index of its record; None where row and record are one to one.
+    """
+
+    rows: pa.RecordBatch
+    failures: Sequence[Failure]
+    origins: pa.Array | None = None

@@ -1,0 +1,27 @@
+"""Records as they are: every column of the record is a column of the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from penstock.decode.arrow import never_fails
+from penstock.pipeline import FAILED, Decode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class RawDecode(Decode):
+    """Key and value as bytes, beside topic, partition, offset, timestamp and, where read, headers."""
+
+    name = "raw"
+
+    def decode(self, records: DataFrame) -> DataFrame:
+        """Return the records themselves."""
+        return records.drop("timestampType").withColumn(FAILED, f.lit(None).cast("long"))
+
+    def failures(self, records: DataFrame) -> DataFrame:
+        """Return nothing: bytes are always bytes."""
+        return never_fails(records)

@@ -1,0 +1,155 @@
+"""The batch loop: write, dead letters, commit (or commit, write), for each batch that Spark plans."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import structlog
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+
+from penstock.config import Connection
+from penstock.engine.checkpoint import Epoch
+from penstock.engine.deadletters import Failures, observed, write_dead_letters
+from penstock.engine.progress import Progress
+from penstock.kafka import GroupOffsets
+from penstock.pipeline import FAILED, Batch, Delivery, Offsets, Pipeline, Reading
+from penstock.sources.kafka import KafkaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = structlog.get_logger(__name__)
+
+
+class StopRequestedError(Exception):
+    """Ends the loop between two batches: the next one was planned and must not begin."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What one pass over a batch did."""
+
+    rows: int
+    failures: Failures
+
+
+class BatchLoop:
+    """Runs each batch of one epoch, one after the other, and keeps the progress."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        source: KafkaSource,
+        connection: Connection,
+        epoch: Epoch,
+        group: GroupOffsets,
+    ) -> None:
+        self.pipeline = pipeline
+        self._source = source
+        self.progress = Progress(pipeline.name, position=_position(epoch))
+        self.last_id = -1
+        self.error: Exception | None = None
+        self._connection = connection
+        self._epoch = epoch
+        self._group = group
+        self._stopping = False
+        self._busy = Lock()
+
+    def stop(self) -> None:
+        """Let the running batch finish and no other begin; return when none runs."""
+        self._stopping = True
+        with self._busy:
+            return
+
+    def run(self, records: DataFrame, batch_id: int) -> None:
+        """Handle one batch: called by Spark."""
+        with self._busy:
+            if self._stopping:
+                raise StopRequestedError
+            try:
+                self._run(records, batch_id)
+            except Exception as error:
+                self.error = error  # through Java it comes back as text only
+                raise
+
+    def _run(self, decoded: DataFrame, batch_id: int) -> None:
+        began = time.monotonic()
+        batch = self._batch(decoded, batch_id)
+        end = {partition: end for partition, (_, end) in batch.ranges.items()}
+        with self._committing(end):
+            written = self._write(batch)
+            if written.failures.count:
+                self._bury(batch, written.failures)
+        self.last_id = batch_id
+        self.progress = self.progress.after_batch(
+            records=batch.records,
+            rows=written.rows,
+            failed=written.failures.count,
+            seconds=time.monotonic() - began,
+            position=end,
+        )
+        log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
+
+    def _batch(self, decoded: DataFrame, batch_id: int) -> Batch:
+        return Batch(
+            rows=decoded,
+            pipeline=self.pipeline.name,
+            epoch=self._epoch.number,
+            id=batch_id,
+            connection=self._connection,
+            ranges=self._epoch.ranges(batch_id),
+        )
+
+    @contextmanager
+    def _committing(self, end: Offsets) -> Iterator[None]:
+        """Commit the batch's end to the group: after the body, or before it for at-most-once."""
+        first = self.pipeline.delivery is Delivery.AT_MOST_ONCE
+        if first:
+            self._group.commit(end)
+        yield
+        if not first:
+            self._group.commit(end)
+
+    def _write(self, batch: Batch) -> Written:
+        """Write the good rows; count them and the bad records in the same pass."""
+        decoding, writing = Observation(), Observation()
+        good = batch.rows.observe(decoding, *observed()).where(f.col(FAILED).isNull()).drop(FAILED)
+        for step in self.pipeline.steps:
+            good = step.apply(good)
+        rows = good.observe(writing, f.count(f.lit(1)).alias("rows"))
+        self.pipeline.sink.write(replace(batch, rows=rows))
+        failed = decoding.get
+        return Written(writing.get["rows"], Failures(failed["failed"], failed["fingerprint"]))
+
+    def _bury(self, batch: Batch, failures: Failures) -> None:
+        """Read the batch's records again from Kafka, for the bad ones, and put those away."""
+        start = {partition: start for partition, (start, _) in batch.ranges.items()}
+        end = {partition: end for partition, (_, end) in batch.ranges.items()}
+        whole = self._source.model_copy(update={"headers": True})
+        reading = Reading(batch.rows.sparkSession, self._connection, start)
+        found = write_dead_letters(
+            whole.read_range(reading, end),
+            self.pipeline.decode,
+            failures,
+            batch,
+            self.pipeline.dead_letter_sink,
+        )
+        self.progress = replace(self.progress, last_error=found.example)
+        log.warning(
+            "records_failed",
+            pipeline=self.pipeline.name,
+            batch=batch.id,
+            failed=found.count,
+            example=found.example,
+        )
+
+
+def _position(epoch: Epoch) -> Offsets:
+    last = epoch.last()
+    return epoch.end_of(last.id if last.done else last.id - 1) if last else epoch.start()

@@ -1,0 +1,103 @@
+"""What a pipeline remembers between runs: epochs, each with Spark's own checkpoint.
+
+An epoch is one unbroken run of batches. When the group's offsets were moved by somebody else while the
+pipeline stood still, a new epoch starts from there, beside the old one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.engine.storage import Folder
+from penstock.pipeline import Offsets, Partition
+from penstock.pipeline.values import partitions_of
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A batch that Spark wrote down before it began: where it ends, and whether it is done."""
+
+    id: int
+    end: Offsets
+    done: bool
+
+
+class Epoch:
+    """One run of batches from a known start."""
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        self.number = number
+        self._folder = folder
+
+    @property
+    def location(self) -> str:
+        """Where Spark keeps its checkpoint."""
+        return self._folder.uri
+
+    def open(self, start: Offsets) -> None:
+        """Write down where the epoch starts, before its first batch."""
+        offsets: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in start.items():
+            offsets.setdefault(topic, {})[partition] = offset
+        self._folder.write("penstock-start.json", json.dumps(offsets))
+
+    def start(self) -> Offsets:
+        """Return where the epoch starts."""
+        return partitions_of(json.loads(self._folder.read("penstock-start.json") or "{}"))
+
+    def last(self) -> Planned | None:
+        """Return the newest batch that was planned, or None before the first."""
+        ids = _numbers(self._folder.names("offsets"))
+        if not ids:
+            return None
+        newest = ids[-1]
+        done = newest in _numbers(self._folder.names("commits"))
+        return Planned(newest, self.end_of(newest), done)
+
+    def end_of(self, batch: int) -> Offsets:
+        """Return the offsets at which a batch ends: the next record of each partition.
+
+        Spark's offset log has one header line, one of settings, then one per source.
+        """
+        if batch < 0:
+            return self.start()
+        text = self._folder.read(f"offsets/{batch}")
+        if text is None:
+            raise LookupError(f"batch {batch} is not in the offset log under {self.location}")
+        return partitions_of(json.loads(text.splitlines()[2]))
+
+    def ranges(self, batch: int) -> dict[Partition, tuple[int, int]]:
+        """Return first and next-to-read offset of each partition of a batch.
+
+        A partition that is new in this batch is read from its beginning.
+        """
+        before, after = self.end_of(batch - 1), self.end_of(batch)
+        return {partition: (before.get(partition, 0), end) for partition, end in after.items()}
+
+
+class Checkpoint:
+    """The epochs of one pipeline."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def newest(self) -> Epoch | None:
+        """Return the epoch that ran last, or None before the first start."""
+        numbers = _numbers(self._folder.names())
+        return self._epoch(numbers[-1]) if numbers else None
+
+    def new(self, start: Offsets) -> Epoch:
+        """Begin an epoch."""
+        newest = self.newest()
+        epoch = self._epoch(newest.number + 1 if newest else 0)
+        epoch.open(start)
+        return epoch
+
+    def _epoch(self, number: int) -> Epoch:
+        return Epoch(self._folder.below(str(number)), number)
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    return sorted(int(name) for name in names if name.isdigit())

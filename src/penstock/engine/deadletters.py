@@ -1,0 +1,99 @@
+"""Bad records, whole, with where they came from and what was wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+
+from penstock.errors import PipelineFailedError
+from penstock.pipeline import FAILED, Batch, Decode, Sink
+from penstock.sinks.kafka import KafkaSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Failures:
+    """How many records of a batch failed, and a fingerprint over them."""
+
+    count: int = 0
+    fingerprint: int = 0
+    example: str | None = None
+
+
+def observed() -> list[Column]:
+    """Return what is counted, in the pass that writes, about records that failed."""
+    return [
+        f.count(FAILED).alias("failed"),
+        f.coalesce(f.sum(FAILED), f.lit(0)).alias("fingerprint"),
+    ]
+
+
+def write_dead_letters(
+    records: DataFrame, decode: Decode, expected: Failures, batch: Batch, sink: Sink
+) -> Failures:
+    """Find the bad records of a batch once more and write them; return them with an example.
+
+    Decoding must fail on the same records twice. If it does not, a record could be in neither place,
+    so the batch fails instead, and is run again.
+    """
+    seen = Observation()
+    failed = decode.failures(records).observe(
+        seen, *observed(), f.first("error").alias("error"), f.first(_place()).alias("place")
+    )
+    rows = _for_topic(failed, batch) if isinstance(sink, KafkaSink) else _for_table(failed, batch)
+    target = sink if not isinstance(sink, KafkaSink) else _into_topic(sink)
+    target.write(replace(batch, rows=rows))
+    found = seen.get
+    again = Failures(found["failed"], found["fingerprint"])
+    if again != expected:
+        raise PipelineFailedError(
+            f"decoding is not repeatable: {expected.count} records failed the first time and "
+            f"{again.count} the second; a parser must give the same result for the same record"
+        )
+    return replace(again, example=f"{found['place']}: {found['error']}")
+
+
+def _place() -> Column:
+    return f.concat_ws("-", f.col("topic"), f.col("partition"), f.col("offset"))
+
+
+def _origin(batch: Batch) -> dict[str, Column]:
+    return {
+        "pipeline": f.lit(batch.pipeline),
+        "epoch": f.lit(batch.epoch),
+        "batch": f.lit(batch.id).cast("long"),
+        "stage": f.lit("decode"),
+        "topic": f.col("topic"),
+        "partition": f.col("partition"),
+        "offset": f.col("offset"),
+        "timestamp": f.col("timestamp"),
+        "error_type": f.col("error_type"),
+        "error": f.col("error"),
+    }
+
+
+def _for_table(failed: DataFrame, batch: Batch) -> DataFrame:
+    origin = [column.alias(name) for name, column in _origin(batch).items()]
+    return failed.select(*origin, "key", "value", "headers")
+
+
+def _for_topic(failed: DataFrame, batch: Batch) -> DataFrame:
+    """Key, value and headers stay as they were; the origin is in headers of its own."""
+    added = [
+        f.struct(
+            f.lit(f"penstock.{name}").alias("key"),
+            column.cast("string").cast("binary").alias("value"),
+        )
+        for name, column in _origin(batch).items()
+    ]
+    own = f.coalesce(f.col("headers"), f.array().cast("array<struct<key:string,value:binary>>"))
+    return failed.select("key", "value", f.concat(own, f.array(*added)).alias("headers"))
+
+
+def _into_topic(sink: KafkaSink) -> KafkaSink:
+    return sink.model_copy(update={"key": "key", "value": "value", "headers": "headers"})

@@ -1,0 +1,179 @@
+"""Starts Spark's Java process directly, without the shell scripts and the second Java they need.
+
+Two things make a start fast: this, and a class-data archive that Java writes once, when the first
+process ends, and maps into memory ever after. The process ends with its parent: it reads a pipe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from penstock.config.places import cache_dir, log_dir
+from penstock.embedded import jars
+from penstock.embedded.java import find_java
+from penstock.errors import MissingExtraError, SetupError
+
+START_DEADLINE = 120.0
+
+# What Spark reaches into on Java 17 and newer.
+_OPENED = ["java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"]
+_JAVA_OPTIONS = [
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+]
+_LOGGING = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass
+class Jvm:
+    """A running Java process with Spark in it, and how to talk to it."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    secret: str
+    log: Path
+    _archive: _Archive
+
+    def stop(self, grace: float = 30.0) -> None:
+        """End the process; the first one of its kind takes some seconds to write its archive."""
+        if self.process.stdin:
+            self.process.stdin.close()
+        try:
+            self.process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._archive.keep()
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """Java's class-data archive for one class path: used when there, made when not."""
+
+    path: Path
+
+    @property
+    def fresh(self) -> Path:
+        return self.path.with_suffix(f".{os.getpid()}")
+
+    def options(self) -> list[str]:
+        if self.path.exists():
+            return [f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto"]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return [f"-XX:ArchiveClassesAtExit={self.fresh}"]
+
+    def keep(self) -> None:
+        if self.fresh.exists():
+            self.fresh.replace(self.path)
+
+
+def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
+    """Start Java with Spark and wait until it listens."""
+    java = find_java()
+    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *jars.fetch("spark-kafka")]
+    archive = _Archive(_archive_path(str(java.version), classpath))
+    log = log_dir() / f"spark-{os.getpid()}.log"
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        connection = Path(folder) / "connection"
+        command = [
+            str(java.path),
+            "-cp",
+            os.pathsep.join(map(str, classpath)),
+            f"-Xmx{memory}",
+            *archive.options(),
+            *_JAVA_OPTIONS,
+            f"-Dlog4j2.configurationFile={_file(folder, 'log4j2.properties', _LOGGING)}",
+            "org.apache.spark.deploy.SparkSubmit",
+            "--properties-file",
+            _file(folder, "spark.properties", _properties(settings)),
+            "pyspark-shell",
+        ]
+        process = _spawn(command, connection, log)
+        port, secret = _wait_until_it_listens(process, connection, log)
+    return Jvm(process, port, secret, log, archive)
+
+
+def _spark_home() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise MissingExtraError("spark", "a pipeline")
+    return Path(found.origin).parent
+
+
+def _archive_path(version: str, classpath: list[Path]) -> Path:
+    stamps = "\n".join(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in classpath)
+    digest = hashlib.sha256(f"{version}\n{stamps}".encode()).hexdigest()[:16]
+    return cache_dir() / "classes" / f"spark-{digest}.jsa"
+
+
+def _file(folder: str, name: str, text: str) -> str:
+    path = Path(folder) / name
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return str(path)
+
+
+def _properties(settings: dict[str, str]) -> str:
+    def escaped(text: str) -> str:
+        return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+    return "".join(f"{key} {escaped(value)}\n" for key, value in settings.items())
+
+
+def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {
+        "SPARK_HOME": str(_spark_home()),
+        "SPARK_CONNECT_MODE": "0",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+    }
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us: we stop Java in order
+        )
+
+
+def _wait_until_it_listens(
+    process: subprocess.Popen[bytes], connection: Path, log: Path
+) -> tuple[int, str]:
+    deadline = time.monotonic() + START_DEADLINE
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise SetupError(f"Java ended before Spark was up; its output is in {log}")
+        if connection.exists():
+            content = connection.read_bytes()
+            port, length = struct.unpack(">ii", content[:8])
+            return port, content[8 : 8 + length].decode()
+        time.sleep(0.02)
+    process.kill()
+    raise SetupError(f"Spark was not up after {START_DEADLINE:.0f} s; its output is in {log}")

@@ -1,0 +1,74 @@
+"""What a running pipeline says about itself: state, counts, rates, lag."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from penstock.pipeline import Offsets
+
+
+class State(str, Enum):
+    """Where a pipeline is in its life."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A snapshot of a pipeline."""
+
+    pipeline: str
+    state: State = State.STARTING
+    batches: int = 0
+    records: int = 0
+    rows: int = 0
+    failed: int = 0
+    rows_per_second: float = 0.0
+    last_batch_seconds: float | None = None
+    last_batch_at: float | None = None
+    last_error: str | None = None
+    position: Offsets = field(default_factory=dict)
+    lag: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total_lag(self) -> int:
+        """Records that are in Kafka and not yet in the sink."""
+        return sum(self.lag.values())
+
+    def after_batch(
+        self, *, records: int, rows: int, failed: int, seconds: float, position: Offsets
+    ) -> Progress:
+        """Return the snapshot after one more batch.
+
+        >>> Progress("p").after_batch(
+        ...     records=10, rows=9, failed=1, seconds=2.0, position={}
+        ... ).rows_per_second
+        4.5
+        """
+        return replace(
+            self,
+            state=State.RUNNING if self.state is State.STARTING else self.state,
+            batches=self.batches + 1,
+            records=self.records + records,
+            rows=self.rows + rows,
+            failed=self.failed + failed,
+            rows_per_second=rows / seconds if seconds else 0.0,
+            last_batch_seconds=seconds,
+            last_batch_at=time.time(),
+            position=position,
+        )
+
+    def behind(self, ends: Offsets) -> Progress:
+        """Return the snapshot with the lag that follows from the partitions' ends."""
+        lag = {
+            f"{topic}-{partition}": max(0, end - self.position[topic, partition])
+            for (topic, partition), end in ends.items()
+            if (topic, partition) in self.position
+        }
+        return replace(self, lag=lag)

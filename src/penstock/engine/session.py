@@ -1,0 +1,101 @@
+"""The one Spark session of this process: embedded by default, on a cluster by its master's address."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.engine.jvm import Jvm, start_jvm
+from penstock.errors import ConfigError
+from penstock.pipeline import SparkOptions
+
+_lock = Lock()
+_jvm: Jvm | None = None
+_options: SparkOptions | None = None
+
+
+def spark_session(options: SparkOptions | None = None) -> SparkSession:
+    """Return the session, started when there is none yet. All pipelines of a process share it."""
+    global _jvm, _options
+    wanted = options or _options or SparkOptions()
+    with _lock:
+        if _jvm is None:
+            _jvm, _options = start_jvm(wanted.memory, _settings(wanted)), wanted
+            atexit.register(stop_session)
+        elif options is not None and options != _options:
+            raise ConfigError(
+                f"Spark already runs in this process with {_options!r}; given {options!r}: "
+                "all pipelines of a process share one session, so give them the same options"
+            )
+        return _connected(_jvm)
+
+
+def stop_session() -> None:
+    """Stop Spark and end its Java process."""
+    global _jvm, _options  # noqa: PLW0603
+    with _lock:
+        if _jvm is None:
+            return
+        active: Any = SparkSession.getActiveSession()
+        if active is not None and _jvm.process.poll() is None:
+            active.stop()
+        _forget_gateway()
+        _jvm.stop()
+        _jvm = _options = None
+        atexit.unregister(stop_session)
+
+
+def session_log() -> Path | None:
+    """Return the file that Spark's own output goes to."""
+    return _jvm.log if _jvm else None
+
+
+def _connected(jvm: Jvm) -> SparkSession:
+    # PySpark finds a Java process that already runs through these two variables.
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
+    try:
+        return SparkSession.builder.getOrCreate()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def _forget_gateway() -> None:
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _settings(options: SparkOptions) -> dict[str, str]:
+    cores = str(os.cpu_count() or 2)
+    scratch = tempfile.gettempdir()
+    local = options.master.startswith("local")
+    settings = {
+        "spark.master": options.master,
+        "spark.app.name": "penstock",
+        "spark.driver.memory": options.memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": cores,
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.warehouse.dir": str(Path(scratch) / f"penstock-warehouse-{os.getuid()}"),
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+    if local:  # nothing of an embedded session is seen from outside this machine
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings | {key: _text(value) for key, value in options.conf.items()}
+
+
+def _text(value: str | int | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,120 @@
+"""What every part of a pipeline is: one pydantic model that describes its options and does the work.
+
+Reading, checking, documentation and the editor's JSON schema all come from the model's fields; the one
+method of each kind is what the engine calls. Authors of components import this file, never the engine.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.config import Connection
+
+Partition = tuple[str, int]
+Offsets = dict[Partition, int]
+
+# The column a decode adds: null where the record decoded, a fingerprint of its bytes where it did not.
+FAILED = "_penstock_failed"
+
+
+class Delivery(str, Enum):
+    """What is promised about each record when processes die."""
+
+    AT_MOST_ONCE = "at-most-once"
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a source is given to read with."""
+
+    spark: SparkSession
+    connection: Connection
+    start: Offsets
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One hand-over: rows, and exactly which records of the source they came from."""
+
+    rows: DataFrame
+    pipeline: str
+    epoch: int
+    id: int
+    connection: Connection
+    ranges: dict[Partition, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many offsets the batch spans, dropped and filtered records included."""
+        return sum(end - start for start, end in self.ranges.values())
+
+
+class Component(BaseModel):
+    """The base of sources, decodes, steps and sinks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+    # The option that a bare value stands for: `sql: SELECT ...` is `sql: {query: SELECT ...}`.
+    main_option: ClassVar[str | None] = None
+
+
+class Source(Component):
+    """Where records come from."""
+
+    kind = "source"
+
+    @abstractmethod
+    def read(self, reading: Reading) -> DataFrame:
+        """Return the records as a streaming DataFrame with the record columns."""
+
+
+class Decode(Component):
+    """Bytes to rows, or an error per record."""
+
+    kind = "decode"
+
+    @abstractmethod
+    def decode(self, records: DataFrame) -> DataFrame:
+        """Return the rows, with FAILED null; a record that is bad is one row with FAILED set."""
+
+    @abstractmethod
+    def failures(self, records: DataFrame) -> DataFrame:
+        """Return the records that are bad, whole, with the columns `error_type` and `error`."""
+
+
+class Step(Component):
+    """Rows to rows."""
+
+    kind = "step"
+
+    @abstractmethod
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """Return the rows in their new shape."""
+
+
+class Sink(Component):
+    """Where rows go. The class docstring says what holds after a crash."""
+
+    kind = "sink"
+    delivers: ClassVar[frozenset[Delivery]] = frozenset(
+        {Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE}
+    )
+
+    def prepare(self) -> None:
+        """Fail now, before any record is read, if the target cannot be written."""
+
+    @abstractmethod
+    def write(self, batch: Batch) -> None:
+        """Write the rows; return only when they are safe."""

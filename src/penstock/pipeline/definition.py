@@ -1,0 +1,105 @@
+"""A pipeline, written down: source, decode, steps, sink and what is promised about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.errors import DefinitionError
+from penstock.pipeline.component import Delivery
+from penstock.pipeline.problems import problems_of
+from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
+from penstock.pipeline.values import AnyConnection, Duration
+
+
+class SparkOptions(BaseModel):
+    """Where and how Spark runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    master: str = Field(default="local[*]", description="Spark's master: embedded, or a cluster.")
+    memory: str = Field(
+        default="2g", pattern=r"^\d+[mg]$", description="Java heap of the driver, as 512m or 2g."
+    )
+    conf: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Any other Spark setting, by its own name."
+    )
+
+
+class Pipeline(BaseModel):
+    """Records from a source, decoded, shaped by steps, written to a sink, then committed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
+        description="Unique name: letters, digits, dot, dash and underscore.",
+    )
+    connection: AnyConnection | None = Field(
+        default=None,
+        description="A named connection, or its settings; the default connection when left out.",
+    )
+    group: str = Field(
+        default="", description="Consumer group whose offsets show progress; default: the name."
+    )
+    source: AnySource = Field(description="Where the records come from.")
+    decode: AnyDecode = Field(
+        default="raw", validate_default=True, description="How bytes become rows."
+    )
+    steps: list[AnyStep] = Field(default_factory=list, description="What happens to the rows.")
+    sink: AnySink = Field(description="Where the rows go.")
+    delivery: Delivery = Field(
+        default=Delivery.AT_LEAST_ONCE, description="What is promised when processes die."
+    )
+    dead_letters: AnySink | None = Field(
+        default=None,
+        description="Where bad records go; default: the topic `<name>.dead-letters`.",
+    )
+    every: Duration = Field(
+        default=0.0, ge=0, description="Shortest time between two batches; 0: as fast as can be."
+    )
+    state: str | None = Field(
+        default=None,
+        description="Folder or URI for checkpoints; default: the user's data directory.",
+    )
+    spark: SparkOptions = Field(default_factory=SparkOptions, description="Spark's own settings.")
+
+    def __init__(self, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            name = options.get("name")
+            origin = f"the definition of {name!r}" if isinstance(name, str) else "the definition"
+            raise DefinitionError(problems_of(error, Pipeline), origin) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dead_letters_by_topic(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("dead_letters"), str):
+            return {**given, "dead_letters": {"kafka": {"topic": given["dead_letters"]}}}
+        return given
+
+    @model_validator(mode="after")
+    def _delivery_is_possible(self) -> Pipeline:
+        if self.delivery not in self.sink.delivers:
+            can = ", ".join(sorted(delivery.value for delivery in self.sink.delivers))
+            raise PydanticCustomError(
+                "delivery",
+                f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: it has no "
+                f"atomic act that holds rows and progress together; it can promise {can}",
+            )
+        return self
+
+    @property
+    def group_id(self) -> str:
+        """The consumer group in which progress is committed."""
+        return self.group or self.name
+
+    @property
+    def dead_letter_sink(self) -> AnySink:
+        """Where bad records go."""
+        return self.dead_letters or component("sink", "kafka").model_validate(  # type: ignore[return-value]
+            {"topic": f"{self.name}.dead-letters"}
+        )

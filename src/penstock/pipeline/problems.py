@@ -1,0 +1,82 @@
+"""Turns pydantic's errors into sentences for people: what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from penstock.errors import Problem, nearest
+from penstock.pipeline import registry
+
+_KIND_OF_FIELD = {
+    "source": "source",
+    "decode": "decode",
+    "steps": "step",
+    "sink": "sink",
+    "dead_letters": "sink",
+}
+
+
+def problems_of(
+    error: ValidationError, model: type[BaseModel], lines: dict[tuple[Any, ...], int] | None = None
+) -> list[Problem]:
+    """Return each error with its place in the definition and, where known, its line."""
+    return [_problem(line, model, lines or {}) for line in error.errors(include_url=False)]
+
+
+def _problem(line: Any, model: type[BaseModel], lines: dict[tuple[Any, ...], int]) -> Problem:
+    place = tuple(line["loc"])
+    return Problem(
+        where=_written(place),
+        message=_message(line, _options_at(place[:-1], model)),
+        line=_line(place, lines),
+    )
+
+
+def _message(line: Any, allowed: list[str]) -> str:
+    if line["type"] == "missing":
+        return "is required"
+    if line["type"] == "extra_forbidden":
+        return f"is not an option here; {nearest(str(line['loc'][-1]), allowed)}"
+    message = str(line["msg"]).removeprefix("Value error, ")
+    given = line.get("input")
+    if isinstance(given, (str, int, float, bool)) and repr(given) not in message:
+        return f"given {given!r}; {message[0].lower()}{message[1:]}"
+    return message
+
+
+def _options_at(place: tuple[Any, ...], model: type[BaseModel]) -> list[str]:
+    """Return the options that are allowed at a place, to name the nearest one."""
+    if not place:
+        return list(model.model_fields)
+    kind = _KIND_OF_FIELD.get(str(place[0]))
+    if kind:
+        name = next((part for part in place[1:] if isinstance(part, str)), "")
+        if name in registry.names(kind):
+            return list(registry.component(kind, name).model_fields)
+        return registry.names(kind)
+    field = model.model_fields.get(str(place[0]))
+    inner = field.annotation if field else None
+    return (
+        list(inner.model_fields) if isinstance(inner, type) and issubclass(inner, BaseModel) else []
+    )
+
+
+def _written(place: tuple[Any, ...]) -> str:
+    """Write a place as a person would.
+
+    >>> _written(("steps", 0, "sql", "query"))
+    'steps[0].sql.query'
+    """
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.lstrip(".")
+
+
+def _line(place: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> int | None:
+    for length in range(len(place), -1, -1):
+        if place[:length] in lines:
+            return lines[place[:length]]
+    return None

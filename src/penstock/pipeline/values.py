@@ -1,0 +1,132 @@
+"""Small typed values that options share: durations, sizes of a batch, Python functions, connections."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainSerializer
+from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from penstock.config import Connection, find_connection
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(given: Any) -> float:
+    """Read a duration: a number of seconds, or a number with ms, s, m, h or d.
+
+    >>> seconds("500ms"), seconds("2m"), seconds(3)
+    (0.5, 120.0, 3.0)
+    """
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        return float(given)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?", str(given).strip())
+    if not match:
+        raise ValueError(f"given {given!r}; a duration is a number with ms, s, m, h or d")
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(seconds),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+]
+
+AnyConnection = Annotated[
+    Connection,
+    BeforeValidator(find_connection),
+    PlainSerializer(lambda connection: connection.brokers),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
+]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A Python function that a worker process can have: by import path, or, without one, by value."""
+
+    path: str
+    folders: tuple[str, ...] = ()
+    value: Callable[..., Any] | None = None
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function, imported where needed.
+
+        >>> Function("math:sqrt").load()(9.0)
+        3.0
+        """
+        if self.value is not None:
+            return self.value
+        for folder in self.folders:
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        module, _, name = self.path.partition(":")
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found  # type: ignore[no-any-return]
+
+    @classmethod
+    def read(cls, given: Any) -> Function:
+        """Read `module:function` or a callable; one that cannot be had is refused here and now."""
+        if isinstance(given, Function):
+            return given
+        if callable(given):
+            return cls(f"{given.__module__}:{given.__qualname__}", value=given)
+        if not isinstance(given, str) or not re.fullmatch(r"[\w.]+:[\w.]+", given):
+            raise ValueError(f"given {given!r}; a function is written as 'module:function'")
+        function = cls(given, folders=(str(Path.cwd()),))
+        if not callable(_loaded(function)):
+            raise ValueError(f"{given!r} is not a function")
+        return function
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.read,
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda f: f.path),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": r"^[\w.]+:[\w.]+$"}
+
+
+def _loaded(function: Function) -> Any:
+    module = function.path.partition(":")[0]
+    try:
+        return function.load()
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            raise ValueError(
+                f"there is no module {error.name!r}; looked beside the definition, in "
+                f"{function.folders[0]} and on Python's path"
+            ) from None
+        raise ValueError(f"the module {module!r} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ValueError(f"{function.path!r} cannot be found: {error}") from None
+    except Exception as error:
+        raise ValueError(
+            f"the module {module!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def partitions_of(given: Mapping[str, Mapping[Any, int]]) -> dict[tuple[str, int], int]:
+    """Flatten `{topic: {partition: offset}}`.
+
+    >>> partitions_of({"t": {"0": 5}})
+    {('t', 0): 5}
+    """
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, offsets in given.items()
+        for partition, offset in offsets.items()
+    }

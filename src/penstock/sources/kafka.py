@@ -1,0 +1,134 @@
+"""Records from Kafka topics, read by Spark's own connector from offsets that the engine decides."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from penstock.pipeline import Offsets, Reading, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def _names(given: Any) -> Any:
+    return [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+
+
+def _milliseconds(given: Any) -> Any:
+    """Read a point in time: ISO-8601 (UTC where it names no zone) or milliseconds since 1970."""
+    if isinstance(given, str) and not given.isdigit():
+        given = datetime.fromisoformat(given.replace("Z", "+00:00"))
+    if isinstance(given, datetime):
+        aware = given if given.tzinfo else given.replace(tzinfo=timezone.utc)
+        return int(aware.timestamp() * 1000)
+    return given
+
+
+class AtTime(BaseModel):
+    """The first record at or after a point in time, in each partition."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    timestamp: Annotated[int, BeforeValidator(_milliseconds)] = Field(
+        description="ISO-8601, or milliseconds since 1970."
+    )
+
+
+class AtOffsets(BaseModel):
+    """Explicit offsets; partitions that are not named start at the earliest record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    offsets: dict[str, dict[int, int]] = Field(description="{topic: {partition: offset}}")
+
+
+class KafkaSource(Source):
+    """Records of Kafka topics: a list of topics, or all that match a pattern.
+
+    The first start is at the group's committed offsets; where it has none, at `start`.
+    """
+
+    name = "kafka"
+    main_option = "topics"
+
+    topics: Annotated[list[str], BeforeValidator(_names)] = Field(
+        default_factory=list, description="Topics to read: one, or several."
+    )
+    pattern: str | None = Field(
+        default=None, description="Instead of topics: a regular expression for topic names."
+    )
+    start: Literal["earliest", "latest", "committed"] | AtTime | AtOffsets = Field(
+        default="earliest",
+        description="Where to start when the group has committed nothing; "
+        "`committed`: refuse to start then.",
+    )
+    headers: bool = Field(default=False, description="Read the records' headers, too.")
+    max_records_per_batch: int = Field(
+        default=1_000_000, ge=1, description="The most records that one batch takes."
+    )
+    min_partitions: int | None = Field(
+        default=None, ge=1, description="Split large partitions until there are this many tasks."
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_a_pattern(cls, given: str | None) -> str | None:
+        try:
+            re.compile(given or "")
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        return given
+
+    @model_validator(mode="after")
+    def _topics_or_pattern(self) -> KafkaSource:
+        if bool(self.topics) == (self.pattern is not None):
+            raise ValueError("give either topics or pattern")
+        return self
+
+    def read(self, reading: Reading) -> DataFrame:
+        """Return the records as Spark streams them."""
+        reader = reading.spark.readStream.format("kafka").options(**self.options(reading))
+        return reader.option("maxOffsetsPerTrigger", self.max_records_per_batch).load()
+
+    def read_range(self, reading: Reading, end: Offsets) -> DataFrame:
+        """Return the records between two sets of offsets, once more, as a batch."""
+        options = self.options(reading) | {"endingOffsets": offsets_as_json(end)}
+        options.pop("subscribe", None)
+        options.pop("subscribePattern", None)
+        assigned = defaultdict(list)
+        for topic, partition in end:
+            assigned[topic].append(partition)
+        reader = reading.spark.read.format("kafka").options(**options)
+        return reader.option("assign", json.dumps(assigned)).load()
+
+    def options(self, reading: Reading) -> dict[str, str]:
+        """Return the options for Spark's connector."""
+        which = (
+            {"subscribePattern": self.pattern}
+            if self.pattern is not None
+            else {"subscribe": ",".join(self.topics)}
+        )
+        return {
+            "kafka.isolation.level": "read_committed",
+            **reading.connection.spark(),
+            **which,
+            "startingOffsets": offsets_as_json(reading.start),
+            "includeHeaders": str(self.headers).lower(),
+            **({"minPartitions": str(self.min_partitions)} if self.min_partitions else {}),
+        }
+
+
+def offsets_as_json(offsets: Offsets) -> str:
+    """Write offsets as Spark's connector wants them.
+
+    >>> offsets_as_json({("t", 0): 5, ("t", 1): 7})
+    '{"t": {"0": 5, "1": 7}}'
+    """
+    nested: dict[str, dict[str, int]] = defaultdict(dict)
+    for (topic, partition), offset in offsets.items():
+        nested[topic][str(partition)] = offset
+    return json.dumps(nested)

@@ -1,0 +1,59 @@
+"""A step in SQL: the rows so far are the table `rows`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from pydantic import Field, field_validator
+from sqlglot import expressions as sql
+from sqlglot.errors import SqlglotError
+
+from penstock.pipeline import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE = "rows"
+
+
+class SqlStep(Step):
+    """One SELECT of Spark SQL over the table `rows`."""
+
+    name = "sql"
+    main_option = "query"
+
+    query: str = Field(description="A SELECT; the rows so far are the table `rows`.")
+
+    @field_validator("query")
+    @classmethod
+    def _is_one_select(cls, query: str) -> str:
+        try:
+            statements = [found for found in sqlglot.parse(query, read="spark") if found]
+        except SqlglotError as error:
+            raise ValueError(f"not SQL: {_reason(error)}") from None
+        if len(statements) != 1 or not isinstance(statements[0], sql.Query):
+            raise ValueError("a step is one SELECT, as in 'SELECT * FROM rows WHERE price > 0'")
+        _refuse_other_tables(statements[0])
+        return query
+
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """Return what the query selects."""
+        # The view lives in the batch's own session: two pipelines never see each other's rows.
+        rows.createOrReplaceTempView(TABLE)
+        return rows.sparkSession.sql(self.query)
+
+
+def _refuse_other_tables(select: sql.Expression) -> None:
+    known = {TABLE} | {cte.alias_or_name.lower() for cte in select.find_all(sql.CTE)}
+    for table in select.find_all(sql.Table):
+        if isinstance(table.this, sql.Identifier) and (table.db or table.name.lower() not in known):
+            raise ValueError(f"there is no table {table.sql()!r}; the rows so far are {TABLE!r}")
+
+
+def _reason(error: SqlglotError) -> str:
+    details = getattr(error, "errors", None)
+    if not details:
+        return str(error)
+    first = details[0]
+    return f"{first['description']} at line {first['line']}, near {first['highlight']!r}"
