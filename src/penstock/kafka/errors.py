@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -143,7 +144,10 @@ def _away(error: KafkaError, doing: str, brokers: str, seen: Sequence[KafkaError
 def _connection_detail(error: KafkaError, seen: Sequence[KafkaError]) -> str:
     # "0/1 brokers are down" says less than "Connection refused", which came just before it.
     telling = [e for e in seen if e.code() in (KafkaError._TRANSPORT, KafkaError._RESOLVE)]
-    return reason(telling[-1] if telling else error)
+    if not telling:
+        return reason(error)
+    without_place = re.sub(r"^\S+: ", "", telling[-1].str())
+    return re.sub(r" \(after .*\)$", "", without_place)
 
 
 def _refused(error: KafkaError, doing: str, brokers: str) -> ConfigError:

@@ -1,0 +1,118 @@
+"""`penstock doctor`: what is wrong on this machine, and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+import typer
+from confluent_kafka import libversion
+
+from penstock.cli.options import JsonOption, connection_of
+from penstock.cli.output import print_json, print_table, say
+from penstock.config.places import cache_dir, config_dir, data_dir, log_dir
+from penstock.embedded.jars import missing
+from penstock.embedded.java import find_java
+from penstock.embedded.lock import artifacts_of, groups, locked
+from penstock.errors import PenstockError, SetupError
+from penstock.kafka import Admin
+
+State = Literal["ok", "note", "problem"]
+
+_PATIENCE = 5.0
+_PLACES = {"cache": cache_dir, "data": data_dir, "log": log_dir, "config": config_dir}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. A note is something that only some uses need."""
+
+    what: str
+    state: State
+    detail: str
+    mend: str = ""
+
+
+def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Look at versions, Java, jars, directories and the connection; say how to mend what is wrong.
+
+    Ends with exit code 3 when there is a problem, whichever it is.
+    """
+    findings = list(_findings(context))
+    if as_json:
+        print_json(findings)
+    else:
+        print_table(("what", "state", "found"), [(f.what, f.state, f.detail) for f in findings])
+        for finding in findings:
+            if finding.mend:
+                say(f"{finding.what}: {finding.mend}")
+    if any(finding.state == "problem" for finding in findings):
+        raise typer.Exit(SetupError.exit_code)
+
+
+def _findings(context: typer.Context) -> Iterator[Finding]:
+    yield Finding("penstock", "ok", version("penstock"))
+    yield Finding("python", "ok", platform.python_version())
+    yield Finding("librdkafka", "ok", libversion()[0])
+    yield _spark()
+    yield _examined("java", _java)
+    yield from (_jars(group) for group in groups(locked()))
+    yield from (_examined(f"{kind} directory", _writable(kind)) for kind in _PLACES)
+    yield _examined("connection", lambda: _cluster(context))
+
+
+def _examined(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, "ok", look())
+    except PenstockError as error:
+        return Finding(what, "problem", type(error).__name__, str(error))
+
+
+def _spark() -> Finding:
+    try:
+        return Finding("pyspark", "ok", version("pyspark"))
+    except PackageNotFoundError:
+        return Finding(
+            "pyspark", "note", "not installed", "pipelines need it: pip install 'penstock[spark]'"
+        )
+
+
+def _java() -> str:
+    java = find_java()
+    return f"Java {java.version}, {java.path}"
+
+
+def _jars(group: str) -> Finding:
+    wanted = artifacts_of(group)
+    absent = missing(wanted)
+    what = f"jars: {group}"
+    if not absent:
+        return Finding(what, "ok", f"{len(wanted)} in {cache_dir()}")
+    return Finding(
+        what,
+        "note",
+        f"{len(absent)} of {len(wanted)} not fetched yet",
+        "they are fetched when first needed; 'penstock setup' does it now",
+    )
+
+
+def _writable(kind: str) -> Callable[[], str]:
+    def look() -> str:
+        path = _PLACES[kind]()
+        if os.access(path, os.W_OK):
+            return str(path)
+        raise SetupError(
+            f"{path} is not writable: change its owner, or set PENSTOCK_HOME to a directory that is"
+        )
+
+    return look
+
+
+def _cluster(context: typer.Context) -> str:
+    connection = connection_of(context)
+    with Admin(connection, timeout=_PATIENCE) as admin:
+        return f"{len(admin.topics())} topics at {connection.brokers}"
