@@ -1,0 +1,86 @@
+"""Reads one file of settings; an error names the file and the line, and shows no value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.errors import ConfigError, nearest
+
+_ALLOWED = ("connections", "default")
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """What one file says: connections by name, not yet checked, and which one is the default."""
+
+    path: Path
+    connections: Mapping[str, Mapping[str, Any]]
+    default: str | None = None
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """Read a file of the form `connections: {name: {key: value}}`, `default: name`."""
+    content = _load(path)
+    if content is None:
+        return SettingsFile(path, {})
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{path}: {_kind(content)} given; allowed: a mapping with `connections`")
+    for name in content:
+        if name not in _ALLOWED:
+            raise ConfigError(f"{path}: unknown key {name!r}: {nearest(str(name), _ALLOWED)}")
+    return SettingsFile(path, _connections(path, content), _default(path, content))
+
+
+def _connections(path: Path, content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    connections = content.get("connections") or {}
+    if not isinstance(connections, Mapping):
+        raise ConfigError(f"{path}: connections: {_kind(connections)} given; allowed: a mapping")
+    for name, mapping in connections.items():
+        if not isinstance(name, str) or ":" in name:
+            raise ConfigError(f"{path}: connection {name!r}: allowed: a name without a colon")
+        if not isinstance(mapping, Mapping):
+            raise ConfigError(
+                f"{path}: connection {name!r}: {_kind(mapping)} given; "
+                "allowed: a mapping of keys, for example `bootstrap.servers: localhost`"
+            )
+    return connections
+
+
+def _default(path: Path, content: Mapping[str, Any]) -> str | None:
+    default = content.get("default")
+    if default is not None and not isinstance(default, str):
+        raise ConfigError(f"{path}: default: {_kind(default)} given; allowed: a connection's name")
+    return default
+
+
+def _load(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text("utf-8"))
+    except yaml.MarkedYAMLError as error:
+        problem = _without_values(error)
+    except yaml.YAMLError:
+        problem = "it has a character that YAML does not allow"
+    except UnicodeDecodeError:
+        problem = "it is not UTF-8 text"
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    # Raised out here, so that the YAML error, which quotes the file, is not chained to it.
+    raise ConfigError(f"{path}: {problem}")
+
+
+def _without_values(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    line = f"line {mark.line + 1}: " if mark else ""
+    # What YAML quotes may be a password that begins with * or !; a single character may stay.
+    problem = re.sub(r"'[^']{2,}'", "...", error.problem or "it is not YAML")
+    return f"{line}{problem}; a text that begins with * & ! % @ or holds ': ' must be in quotes"
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", str: "a text", type(None): "nothing"}.get(type(value), "a plain value")
