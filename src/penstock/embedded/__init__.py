@@ -1,1 +1,6 @@
+"""A real broker and a real schema registry on this machine, from jars that are fetched once."""
 
+from penstock.embedded.broker import Broker
+from penstock.embedded.security import Security
+
+__all__ = ["Broker", "Security"]

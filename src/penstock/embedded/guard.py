@@ -89,6 +89,12 @@ class Guard:
             self.stop_by = time.monotonic() + self.plan["grace"]
             self.child.terminate()
 
+    def keep(self) -> None:
+        """Give a file that the child wrote at its end the name under which others look for it."""
+        for written, name in self.plan["keep"]:
+            if Path(written).is_file():
+                Path(written).replace(name)
+
     def _copy(self, output: int) -> bool:
         data = os.read(output, 65536)
         self.log.write(data)
@@ -125,6 +131,7 @@ def main() -> int:
     os.write(1, f"{guard.child.pid}\n".encode())
     os.close(1)
     code = guard.run()
+    guard.keep()
     return code if code >= 0 else 128 - code
 
 

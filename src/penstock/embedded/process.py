@@ -24,7 +24,8 @@ class Child:
     """A running program. It ends with this process, even when this one is killed with -9.
 
     A `detached` child stays. `remove` names a folder that goes when this process dies without
-    a word. Output is in `log`.
+    a word; `keep` is a file that the child writes at its end, and the name that it then gets.
+    Output is in `log`.
     """
 
     def __init__(
@@ -35,20 +36,23 @@ class Child:
         grace: float = 10.0,
         detached: bool = False,
         remove: Path | None = None,
+        keep: tuple[Path, Path] | None = None,
     ) -> None:
         self.log = log
         self.grace = grace
         self.detached = detached
+        program = [str(part) for part in command]
         plan = {
-            "command": [str(part) for part in command],
+            "command": program,
             "log": str(log),
             "grace": grace,
             "detached": detached,
             "remove": str(remove) if remove else None,
+            "keep": [[str(path) for path in keep]] if keep else [],
             "parent": os.getpid(),
         }
         self._guard = _start_guard(plan)
-        self.pid = _told_pid(self._guard, plan["command"][0], log)
+        self.pid = _told_pid(self._guard, program[0], log)
 
     @property
     def guard_pid(self) -> int:
@@ -78,10 +82,14 @@ class Child:
         lines = "\n".join(f"  {line}" for line in tail(self.log, 8))
         return f"{problem}. Its last lines, from {self.log}:\n{lines}"
 
-    def stop(self) -> None:
-        """End it: SIGTERM, and SIGKILL when the grace is over."""
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM and do not wait; SIGKILL follows when the grace is over."""
         if self.running:
             self._guard.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """End it: SIGTERM, and SIGKILL when the grace is over."""
+        self.ask_to_stop()
         self.wait(self.grace + 10)
         self._close()
 

@@ -1,0 +1,236 @@
+"""A real Apache Kafka on this machine, as child processes: for a first try, for tests, for demos."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from penstock.config import Connection
+from penstock.embedded.access import Access
+from penstock.embedded.home import Home, NodePlace, State
+from penstock.embedded.ports import HOST, is_open
+from penstock.embedded.process import Child, log_file, tail
+from penstock.embedded.properties import as_text, node_properties
+from penstock.embedded.runtime import Runtime, kafka_runtime
+from penstock.embedded.security import Protocol, Security
+from penstock.embedded.storage import format_storage
+from penstock.errors import ConfigError, SetupError
+
+READY_WITHIN = 60.0
+# The first run of all writes the class archive when it ends, which takes some seconds.
+GRACE = 20.0
+PORT_RACES = 3
+
+
+class Broker:
+    """Apache Kafka (KRaft) on loopback, with one node or three.
+
+    Temporary unless `data_dir` is given. It ends with this process, also when that is killed.
+
+    Examples
+    --------
+    >>> with Broker() as broker:  # doctest: +SKIP
+    ...     print(broker.bootstrap_servers)
+    127.0.0.1:24817
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 1,
+        data_dir: Path | str | None = None,
+        port: int = 0,
+        security: Protocol | Security = "plaintext",
+        heap: str = "512m",
+        properties: Mapping[str, str | int | bool] | None = None,
+        detached: bool = False,
+    ) -> None:
+        if nodes not in (1, 3):
+            raise ConfigError(f"nodes is {nodes}; a broker has 1 node or 3")
+        if detached and data_dir is None:
+            raise ConfigError(
+                "a detached broker needs a data_dir: nobody would remove a temporary one"
+            )
+        self.nodes = nodes
+        self.port = port
+        self.security = Security(protocol=security) if isinstance(security, str) else security
+        self.heap = heap
+        self.properties = dict(properties or {})
+        self.detached = detached
+        self._given_dir = Path(data_dir) if data_dir else None
+        self._home: Home | None = None
+        self._state: State | None = None
+        self._access: Access | None = None
+        self._children: dict[int, Child] = {}
+
+    def start(self) -> Broker:
+        """Start and wait until every node answers; what is already running is left alone."""
+        if self._children:
+            return self
+        runtime = kafka_runtime()
+        for attempt in range(1, PORT_RACES + 1):
+            try:
+                self._start(runtime)
+            except SetupError:
+                lost_race = self._lost_a_port()
+                self.stop()
+                if attempt == PORT_RACES or not lost_race or self.port:
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+            else:
+                break
+        return self
+
+    def _start(self, runtime: Runtime) -> None:
+        self._home = Home(self._given_dir)
+        self._state = self._home.open(self.nodes, self.port, self.security)
+        self._access = Access(self._home.path / "tls", self._state, self.security)
+        format_storage(self._home, self._state, self.security, runtime)
+        for node in self._state.nodes:
+            self._start_node(node, runtime)
+        self._wait_ready()
+
+    def _start_node(self, node: NodePlace, runtime: Runtime) -> None:
+        home, access, state = self._opened()
+        folder = home.folder_of(node)
+        settings: dict[str, object] = {
+            **node_properties(node, state, self.security, folder / "data")
+        }
+        settings |= access.server_settings(node) | self.properties
+        config = folder / "server.properties"
+        config.touch(mode=0o600)
+        config.write_text(as_text(settings), encoding="utf-8")
+        first = node is state.nodes[0]
+        self._children[node.id] = Child(
+            [*runtime.command("kafka.Kafka", f"-Xmx{self.heap}", archived=first), config],
+            log=log_file(f"broker-{node.client_port}"),
+            grace=GRACE,
+            detached=self.detached,
+            remove=home.path if home.temporary else None,
+            keep=runtime.archive.keeping() if first else None,
+        )
+
+    def _wait_ready(self) -> None:
+        client: list[AdminClient] = []
+        for node in self._opened()[2].nodes:
+            if child := self._children.get(node.id):
+                child.wait_until(
+                    lambda: self._all_answer(client),
+                    timeout=READY_WITHIN,
+                    what=f"Kafka node {node.id}",
+                )
+
+    def _all_answer(self, client: list[AdminClient]) -> bool:
+        ports = [node.client_port for node in self._opened()[2].nodes if node.id in self._children]
+        if not all(is_open(port) for port in ports):
+            return False
+        if not client:
+            client.append(_quiet_admin(self.connection))
+        try:
+            return len(client[0].list_topics(timeout=1).brokers) == len(ports)
+        except KafkaException:
+            return False
+
+    def _opened(self) -> tuple[Home, Access, State]:
+        if self._home is None or self._access is None or self._state is None:
+            raise SetupError(
+                "The broker is not started; call start() or use it in a with statement"
+            )
+        return self._home, self._access, self._state
+
+    def _lost_a_port(self) -> bool:
+        logs = [child.log for child in self._children.values()]
+        return any("Address already in use" in line for log in logs for line in tail(log, 60))
+
+    def stop(self) -> None:
+        """End all nodes; a temporary broker's files go with it."""
+        temporary = self._home is not None and self._home.temporary
+        for child in self._children.values():
+            child.ask_to_stop()
+        for child in self._children.values():
+            child.stop()
+        self._children.clear()
+        if self._home and temporary:
+            self._home.remove()
+
+    def kill(self, node: int = 1) -> None:
+        """Kill a node with SIGKILL, as a power cut would; `restart` brings it back."""
+        self._child(node).kill()
+        del self._children[node]
+
+    def restart(self, node: int = 1) -> None:
+        """Start a node again on its old ports and data, and wait until it answers."""
+        if node in self._children:
+            self._child(node).stop()
+            del self._children[node]
+        places = {place.id: place for place in self._opened()[2].nodes}
+        self._start_node(places[node], kafka_runtime())
+        self._wait_ready()
+
+    def _child(self, node: int) -> Child:
+        if node not in self._children:
+            raise ConfigError(f"node {node} is not running; running: {sorted(self._children)}")
+        return self._children[node]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses that a client needs, with commas between."""
+        return ",".join(f"{HOST}:{node.client_port}" for node in self._opened()[2].nodes)
+
+    @property
+    def connection(self) -> Connection:
+        """A connection that may do everything."""
+        return self._opened()[1].connection(self.bootstrap_servers)
+
+    def connection_as(self, user: str) -> Connection:
+        """Give the connection of another user, who may do what ACLs allow."""
+        return self._opened()[1].connection(self.bootstrap_servers, user)
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the nodes keep their data."""
+        return self._opened()[0].path
+
+    @property
+    def log_path(self) -> Path:
+        """The log of the first node."""
+        return self.log_paths[0]
+
+    @property
+    def log_paths(self) -> list[Path]:
+        """The logs of all nodes."""
+        return [log_file(f"broker-{node.client_port}") for node in self._opened()[2].nodes]
+
+    @property
+    def children(self) -> list[Child]:
+        """The running nodes' processes."""
+        return list(self._children.values())
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _quiet_admin(connection: Connection) -> AdminClient:
+    # A starting broker refuses connections for a while: that is no news, so nothing is printed.
+    quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+    settings = connection.librdkafka("admin") | quick | {"log_level": 0, "error_cb": _ignore}
+    return AdminClient(settings)
+
+
+def _ignore(_: object) -> None:
+    """Take an error that the caller sees anyway."""

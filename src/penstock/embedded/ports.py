@@ -1,0 +1,72 @@
+"""Finds free ports on the loopback, and says who holds one that is taken."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+import psutil
+
+from penstock.errors import SetupError
+
+HOST = "127.0.0.1"
+# Below the range from which systems give ports to outgoing connections: a client that keeps knocking
+# at a stopped broker's port must not be given that very port as its own.
+FIRST, LAST = 20_000, 32_000
+
+
+def free_ports(count: int) -> list[int]:
+    """Find as many free ports, all different."""
+    found: list[int] = []
+    choose = random.Random()  # noqa: S311 - spreads tests that run at the same time, hides nothing
+    for _ in range(1000):
+        port = choose.randrange(FIRST, LAST)
+        if port not in found and is_free(port):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise SetupError(f"No {count} free ports were found between {FIRST} and {LAST} on {HOST}")
+
+
+def is_free(port: int) -> bool:
+    """Say whether a server could listen on the port now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def is_open(port: int) -> bool:
+    """Say whether something listens on the port."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def need_free(port: int, option: str = "port") -> None:
+    """Raise when the port is taken, naming who holds it if that can be seen."""
+    if not is_free(port):
+        raise SetupError(
+            f"Port {port} on {HOST} is taken{_by_whom(port)}. Stop that program, or give another "
+            f"{option} (0 finds a free one)."
+        )
+
+
+def _by_whom(port: int) -> str:
+    try:
+        listening = psutil.net_connections("tcp")
+    except psutil.AccessDenied:
+        return ""
+    holders = {c.pid for c in listening if c.status == psutil.CONN_LISTEN and c.laddr.port == port}
+    for pid in holders - {None}:
+        try:
+            return f" by {psutil.Process(pid).name()} (process {pid})"
+        except psutil.Error:  # it ended, or belongs to another user
+            continue
+    return ""
