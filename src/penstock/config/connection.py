@@ -52,7 +52,9 @@ class Connection(BaseModel):
     {'kafka.bootstrap.servers': 'localhost:9092', 'kafka.linger.ms': '5'}
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
+    )
 
     brokers: str = Field(description="Addresses of brokers; a host without a port means 9092.")
     client_id: str | None = None
@@ -105,11 +107,7 @@ class Connection(BaseModel):
     def to_config(self) -> dict[str, Value]:
         """Give every key under its librdkafka name, real secrets included: `from_config` undone."""
         given = {key: getattr(self, field) for key, field in _FIELDS.items()} | self.options
-        return {
-            key: value.get_secret_value() if isinstance(value, SecretStr) else value
-            for key, value in given.items()
-            if value is not None
-        }
+        return {key: _plain(value) for key, value in given.items() if value is not None}
 
     def describe(self) -> dict[str, Any]:
         """Give every key as it may be shown: secrets are masked."""
@@ -127,7 +125,7 @@ class Connection(BaseModel):
         callbacks = {name: call for name, call in overrides.items() if name in CALLBACKS}
         changed = {_key_name(name): value for name, value in overrides.items()}
         changed = {_canonical(n): v for n, v in changed.items() if n not in CALLBACKS}
-        merged = {n: v for n, v in (self.to_config() | changed).items() if v is not None}
+        merged = {n: _plain(v) for n, v in (self.to_config() | changed).items() if v is not None}
         return {**to_librdkafka(_checked(list(merged.items())), role), **callbacks}
 
     def jvm(self) -> dict[str, str]:
@@ -158,9 +156,9 @@ class Connection(BaseModel):
 def _items(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in data.items():
         if name == "options" and isinstance(value, Mapping):
-            yield from value.items()
+            yield from ((key, _plain(item)) for key, item in value.items())
         elif value is not None or name not in Connection.model_fields:
-            yield _key_name(name), value
+            yield _key_name(name), _plain(value)
 
 
 def _checked(items: list[tuple[str, Any]]) -> dict[str, Value]:
@@ -172,6 +170,10 @@ def _checked(items: list[tuple[str, Any]]) -> dict[str, Value]:
     if problems:
         raise ConfigError(problems[0])
     return found.values
+
+
+def _plain(value: Any) -> Any:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def _key_name(name: str) -> str:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import SecretStr
-
 from penstock.config import key_table
 from penstock.config.brokers import parse_brokers
 from penstock.config.secrets import MASK, is_secret_key, mask
@@ -62,11 +60,10 @@ class Key:
         >>> find_key("session.timeout.ms").read("6000"), find_key("compression.codec").read("GZIP")
         (6000, 'gzip')
         """
-        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
         try:
-            return _READERS[self.kind](self, plain)
+            return _READERS[self.kind](self, value)
         except _WrongFormError:
-            shown = MASK if self.secret else mask(repr(plain))
+            shown = MASK if self.secret else mask(repr(value))
         raise ValueError(f"{shown} is not allowed; allowed: {self.allowed}")
 
 
