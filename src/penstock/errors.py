@@ -33,15 +33,25 @@ class ConfigError(PenstockError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in a definition, and where it stands."""
+    """One thing that is wrong in a definition, and where it stands.
 
-    where: str
+    >>> str(Problem(("steps", 0, "sql"), "is required", line=7))
+    'line 7: steps[0].sql: is required'
+    """
+
+    path: tuple[str | int, ...]
     message: str
     line: int | None = None
 
+    @property
+    def where(self) -> str:
+        """The place, written as a person would."""
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return "".join(parts).lstrip(".")
+
     def __str__(self) -> str:
-        place = f"line {self.line}: " if self.line else ""
-        return f"{place}{self.where}: {self.message}" if self.where else f"{place}{self.message}"
+        line = f"line {self.line}" if self.line else ""
+        return ": ".join(part for part in (line, self.where, self.message) if part)
 
 
 class DefinitionError(ConfigError):

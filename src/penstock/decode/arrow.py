@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -53,7 +53,7 @@ class ArrowDecode(Decode):
         make, kept = self.kernel(), list(self.metadata)
         needed = records.select(*dict.fromkeys([*self.columns(), *kept]))
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
             for batch in batches:
                 yield from _rows(kernel(batch), batch, kept)
@@ -72,7 +72,7 @@ class ArrowDecode(Decode):
             ]
         )
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
             for batch in batches:
                 yield _failed(kernel(batch).failures, batch)
@@ -88,7 +88,7 @@ class ArrowDecode(Decode):
         return StructType([*rows, *kept, StructField(FAILED, LongType())])
 
 
-def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: list[str]) -> Iterator[pa.RecordBatch]:
+def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: Sequence[str]) -> Iterator[pa.RecordBatch]:
     columns = list(decoded.rows.columns)
     names = [*decoded.rows.schema.names, *(f"kafka_{name}" for name in kept), FAILED]
     for name in kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import pyarrow as pa
 from pydantic import Field
@@ -39,7 +40,7 @@ class JsonDecode(ArrowDecode):
 
     def row_schema(self) -> StructType:
         """Return the declared schema."""
-        return StructType.fromDDL(self.schema_.ddl())
+        return cast(StructType, StructType.fromDDL(self.schema_.ddl()))
 
 
 class _OverRecords:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 from pyspark.sql.types import StructType
@@ -42,4 +42,4 @@ class PythonDecode(ArrowDecode):
 
     def row_schema(self) -> StructType:
         """Return the declared schema."""
-        return StructType.fromDDL(self.schema_.ddl())
+        return cast(StructType, StructType.fromDDL(self.schema_.ddl()))

@@ -62,7 +62,9 @@ class Batch:
 class Component(BaseModel):
     """The base of sources, decodes, steps and sinks."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, serialize_by_alias=True
+    )
 
     kind: ClassVar[str]
     name: ClassVar[str]

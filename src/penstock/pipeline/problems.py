@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from penstock.errors import Problem, nearest
 from penstock.pipeline import registry
 
+_LONGEST_GIVEN = 60
 _KIND_OF_FIELD = {
     "source": "source",
     "decode": "decode",
@@ -18,20 +19,12 @@ _KIND_OF_FIELD = {
 }
 
 
-def problems_of(
-    error: ValidationError, model: type[BaseModel], lines: dict[tuple[Any, ...], int] | None = None
-) -> list[Problem]:
-    """Return each error with its place in the definition and, where known, its line."""
-    return [_problem(line, model, lines or {}) for line in error.errors(include_url=False)]
-
-
-def _problem(line: Any, model: type[BaseModel], lines: dict[tuple[Any, ...], int]) -> Problem:
-    place = tuple(line["loc"])
-    return Problem(
-        where=_written(place),
-        message=_message(line, _options_at(place[:-1], model)),
-        line=_line(place, lines),
-    )
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """Return each error with its place in the definition."""
+    return [
+        Problem(line["loc"], _message(line, _options_at(line["loc"][:-1], model)))
+        for line in error.errors(include_url=False)
+    ]
 
 
 def _message(line: Any, allowed: list[str]) -> str:
@@ -42,8 +35,13 @@ def _message(line: Any, allowed: list[str]) -> str:
     message = str(line["msg"]).removeprefix("Value error, ")
     given = line.get("input")
     if isinstance(given, (str, int, float, bool)) and repr(given) not in message:
-        return f"given {given!r}; {message[0].lower()}{message[1:]}"
+        return f"given {_short(given)}; {message[0].lower()}{message[1:]}"
     return message
+
+
+def _short(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= _LONGEST_GIVEN else f"{text[:_LONGEST_GIVEN]}..."
 
 
 def _options_at(place: tuple[Any, ...], model: type[BaseModel]) -> list[str]:
@@ -61,22 +59,3 @@ def _options_at(place: tuple[Any, ...], model: type[BaseModel]) -> list[str]:
     return (
         list(inner.model_fields) if isinstance(inner, type) and issubclass(inner, BaseModel) else []
     )
-
-
-def _written(place: tuple[Any, ...]) -> str:
-    """Write a place as a person would.
-
-    >>> _written(("steps", 0, "sql", "query"))
-    'steps[0].sql.query'
-    """
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.lstrip(".")
-
-
-def _line(place: tuple[Any, ...], lines: dict[tuple[Any, ...], int]) -> int | None:
-    for length in range(len(place), -1, -1):
-        if place[:length] in lines:
-            return lines[place[:length]]
-    return None

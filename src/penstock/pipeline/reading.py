@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from penstock.config import resolve_references
 from penstock.errors import ConfigError, DefinitionError, Problem
 from penstock.pipeline.definition import Pipeline
-from penstock.pipeline.problems import problems_of
 
 Lines = dict[tuple[Any, ...], int]
 
@@ -38,12 +37,13 @@ def parse_pipeline(text: str, origin: str = "definition") -> Pipeline:
     value, lines = _with_lines(text, origin)
     if not isinstance(value, dict):
         raise DefinitionError(
-            [Problem("", "a definition is a mapping with name, source and sink", 1)], origin
+            [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
         )
     try:
-        return Pipeline.model_validate(resolve_references(value))
-    except ValidationError as error:
-        raise DefinitionError(problems_of(error, Pipeline, lines), origin) from None
+        return Pipeline(**resolve_references(value))
+    except DefinitionError as error:
+        placed = [replace(found, line=_line(found.path, lines)) for found in error.problems]
+        raise DefinitionError(sorted(placed, key=lambda found: found.line or 0), origin) from None
 
 
 def _import_beside(file: Path) -> None:
@@ -64,9 +64,15 @@ def _with_lines(text: str, origin: str) -> tuple[Any, Lines]:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         what = " ".join(part for part in (error.context, error.problem) if part)
-        raise DefinitionError([Problem("", f"not YAML: {what}", line)], origin) from None
+        raise DefinitionError([Problem((), f"not YAML: {what}", line)], origin) from None
     except yaml.YAMLError as error:
-        raise DefinitionError([Problem("", f"not YAML: {error}")], origin) from None
+        raise DefinitionError([Problem((), f"not YAML: {error}")], origin) from None
+
+
+def _line(path: tuple[Any, ...], lines: Lines) -> int | None:
+    """Return the line of a place or, where the place is not written down, of what it belongs to."""
+    known = (lines.get(path[:length]) for length in range(len(path), -1, -1))
+    return next((line for line in known if line), None)
 
 
 def _lines(node: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -90,7 +96,7 @@ def _duplicates(node: Any) -> Iterator[Problem]:
         seen: set[str] = set()
         for key, value in node.value:
             if key.value in seen:
-                yield Problem(str(key.value), "is given twice", key.start_mark.line + 1)
+                yield Problem((str(key.value),), "is given twice", key.start_mark.line + 1)
             seen.add(key.value)
             yield from _duplicates(value)
     elif isinstance(node, yaml.SequenceNode):

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainSerializer
 from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from penstock.config import Connection, find_connection
+from penstock.errors import ConfigError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -39,9 +40,17 @@ Duration = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
 ]
 
+
+def _connection(given: Any) -> Connection:
+    try:
+        return find_connection(given)
+    except ConfigError as error:
+        raise PydanticCustomError("connection", "{reason}", {"reason": str(error)}) from None
+
+
 AnyConnection = Annotated[
     Connection,
-    BeforeValidator(find_connection),
+    BeforeValidator(_connection),
     PlainSerializer(lambda connection: connection.brokers),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]}),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ class PythonStep(Step):
         expected = self.schema_.ddl() if self.schema_ else rows.schema
         path = function.path
 
-        def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             loaded = function.load()
             for batch in batches:
                 yield from _as_batches(loaded(pa.Table.from_batches([batch])), path)
@@ -47,5 +47,5 @@ def _as_batches(result: object, path: str) -> list[pa.RecordBatch]:
     if isinstance(result, pa.RecordBatch):
         return [result]
     if isinstance(result, pa.Table):
-        return result.to_batches()
+        return list(result.to_batches())
     raise TypeError(f"{path} returned {type(result).__name__}; a step returns a pyarrow.Table")

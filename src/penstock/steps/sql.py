@@ -44,7 +44,7 @@ class SqlStep(Step):
         return rows.sparkSession.sql(self.query)
 
 
-def _refuse_other_tables(select: sql.Expression) -> None:
+def _refuse_other_tables(select: sql.Query) -> None:
     known = {TABLE} | {cte.alias_or_name.lower() for cte in select.find_all(sql.CTE)}
     for table in select.find_all(sql.Table):
         if isinstance(table.this, sql.Identifier) and (table.db or table.name.lower() not in known):
@@ -52,8 +52,7 @@ def _refuse_other_tables(select: sql.Expression) -> None:
 
 
 def _reason(error: SqlglotError) -> str:
-    details = getattr(error, "errors", None)
-    if not details:
+    found = getattr(error, "errors", None)
+    if not found:
         return str(error)
-    first = details[0]
-    return f"{first['description']} at line {first['line']}, near {first['highlight']!r}"
+    return f"line {found[0]['line']}, near {found[0]['highlight']!r}: {found[0]['description']}"

@@ -1,1 +1,71 @@
+"""What users, and we, test with: waiting for a condition, records into a topic, Kafka's own tools."""
 
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import orjson
+
+from penstock.config import Connection
+from penstock.embedded import jars
+from penstock.embedded.java import find_java
+from penstock.kafka import Admin, Producer
+
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], timeout: float = 60.0, every: float = 0.05) -> T:
+    """Wait until a condition gives something true, and return that; fail at the deadline.
+
+    >>> eventually(lambda: 42)
+    42
+    """
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout:.0f} s; the last value was {value!r}")
+        time.sleep(every)
+    return value
+
+
+def fill(
+    connection: Connection,
+    topic: str,
+    values: Iterable[bytes | str | Mapping[str, object] | None],
+    *,
+    partitions: int = 1,
+    key: Callable[[int], bytes] | None = None,
+) -> None:
+    """Write values to a topic, made where it is missing: bytes and text as they are, mappings as JSON."""
+    with Admin(connection) as admin:
+        if topic not in {found.name for found in admin.topics()}:
+            admin.create_topic(topic, partitions)
+    with Producer(connection) as producer:
+        for index, value in enumerate(values):
+            data = orjson.dumps(value) if isinstance(value, Mapping) else value
+            raw = data.encode() if isinstance(data, str) else data
+            producer.produce(
+                topic, key(index) if key else None, raw, partition=None if key else index % partitions
+            )
+
+
+def consumer_groups_tool(connection: Connection, *arguments: str) -> str:
+    """Run `kafka-consumer-groups`, Kafka's own, and return what it prints."""
+    classpath = ":".join(map(str, [*jars.fetch("broker"), *jars.fetch("tools")]))
+    command = [
+        str(find_java().path),
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        classpath,
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "--bootstrap-server",
+        connection.brokers,
+        *arguments,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise AssertionError(f"kafka-consumer-groups failed: {done.stdout}{done.stderr}")
+    return done.stdout

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pyarrow as pa
 
 
-class Failure(NamedTuple):
+@dataclass(frozen=True)
+class Failure:
     """One record that could not be decoded: its place in the batch, and why."""
 
     index: int

@@ -1,0 +1,62 @@
+"""One broker and one Spark session for the whole run; a topic and a group of its own for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.config import Connection
+from penstock.embedded import Broker
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def connection(broker: Broker) -> Connection:
+    return broker.connection
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test of this run has."""
+    return f"t{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(unique: str) -> Callable[..., str]:
+    """Makes names of topics."""
+    return lambda suffix="topic": f"{unique}-{suffix}"
+
+
+@pytest.fixture
+def pipeline(
+    connection: Connection, unique: str, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Any]:
+    """Makes pipelines with a name, a group and a state of their own, on the shared broker."""
+    from penstock.pipeline import Pipeline
+
+    state = tmp_path_factory.mktemp("state")
+
+    def make(**options: Any) -> Pipeline:
+        defaults = {"name": unique, "connection": connection, "state": str(state)}
+        return Pipeline(**(defaults | options))
+
+    return make
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_spark() -> Iterator[None]:
+    yield
+    from penstock.engine import stop_session
+
+    stop_session()
