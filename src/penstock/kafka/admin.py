@@ -24,10 +24,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError
 from penstock.kafka import describe
-from penstock.kafka.errors import REFUSED, topic_missing, translate
+from penstock.kafka.errors import MOVING, REFUSED, topic_missing, translate
 from penstock.kafka.handle import Handle, Partition
 from penstock.kafka.model import GroupDetail, GroupInfo, TopicDetail, TopicInfo
 
+_PAUSE = 0.05
 _NO_GROUP = KafkaError.GROUP_ID_NOT_FOUND
 
 
@@ -178,15 +179,26 @@ class Admin:
     def _each(
         self, doing: str, call: Callable[..., Any], *args: Any, quiet: int | None = None
     ) -> dict[Any, Any]:
-        """Wait for every answer of one question; an error of code `quiet` is just left out."""
-        answers = {}
+        """Every answer of one question; an answer that is an error of code `quiet` is left out."""
+        deadline = time.monotonic() + self.timeout
         with self._asking(doing):
-            for what, future in call(*args, request_timeout=self.timeout).items():
+            while True:
+                futures = call(*args, request_timeout=self.timeout)
                 try:
-                    answers[what] = self._wait(future)
+                    return self._answers(futures, quiet)
                 except KafkaException as problem:
-                    if problem.args[0].code() != quiet:
+                    if problem.args[0].code() not in MOVING or time.monotonic() > deadline:
                         raise
+                time.sleep(_PAUSE)
+
+    def _answers(self, futures: Mapping[Any, Future[Any]], quiet: int | None) -> dict[Any, Any]:
+        answers = {}
+        for what, future in futures.items():
+            try:
+                answers[what] = self._wait(future)
+            except KafkaException as problem:
+                if problem.args[0].code() != quiet:
+                    raise
         return answers
 
     def _wait(self, future: Future[Any]) -> Any:
@@ -252,4 +264,4 @@ class Admin:
                     f"waited {self.timeout:g} s until {what} on {self._handle.brokers}; "
                     "look at the broker's log, or give a longer time-out"
                 )
-            time.sleep(0.02)
+            time.sleep(_PAUSE)

@@ -77,11 +77,16 @@ class Consumer:
 
     def poll(self, timeout_ms: int = 1000) -> Record | None:
         """The next record, or None when none came in time."""
-        records = self.poll_batch(1, timeout_ms)
-        return records[0] if records else None
+        deadline = time.monotonic() + timeout_ms / 1000
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            if records := self.poll_batch(1, int(left * 1000)):
+                return records[0]
+            if left == 0:
+                return None
 
     def poll_batch(self, most: int = 1000, timeout_ms: int = 1000) -> list[Record]:
-        """Up to `most` records; fewer, or none, when the time is up."""
+        """Up to `most` records; fewer when the time is up, or when a partition's end was reached."""
         with self._handle.translated("reading records"):
             messages = self._client.consume(most, timeout_ms / 1000)
         if messages:

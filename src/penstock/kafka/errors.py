@@ -63,6 +63,17 @@ WRONG_REQUEST = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
+# Leaders and coordinators move, and a new topic's leader needs a moment to know that it is one.
+MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_CONTROLLER,
+    }
+)
 MISSING_TOPIC = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -97,7 +108,7 @@ def translate(
         )
     if code in WRONG_REQUEST or code in MISSING_TOPIC:
         return ConfigError(f"{doing}: {reason(error)}")
-    if error.retriable():
+    if code in MOVING or error.retriable():
         return TransientError(f"{doing}: {reason(error)}; the same call may work in a moment")
     return TerminalError(f"{doing}: {reason(error)}")
 
