@@ -10,9 +10,9 @@ import pyarrow as pa
 from pydantic import Field
 from pyspark.sql.types import StructType
 
-from penstock.decode.arrow import ArrowDecode, Kernel
 from penstock.decode.kernels.json import JsonKernel
 from penstock.decode.kernels.outcome import Decoded
+from penstock.decode.workers import ArrowDecode, Kernel
 from penstock.pipeline.schema import Schema
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.decode.arrow import never_fails
+from penstock.decode.workers import never_fails
 from penstock.pipeline import FAILED, Decode
 
 if TYPE_CHECKING:

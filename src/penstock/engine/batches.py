@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import structlog
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from penstock.config import Connection
+from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.deadletters import Failures, observed, write_dead_letters
 from penstock.engine.progress import Progress
@@ -24,7 +24,7 @@ from penstock.sources.kafka import KafkaSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-log = structlog.get_logger(__name__)
+log = event_logger(__name__)
 
 
 class StopRequestedError(Exception):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import structlog
-
+from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Checkpoint, Epoch, Planned
 from penstock.errors import ConfigError, TerminalError, nearest
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import Delivery, Offsets, Partition
 from penstock.sources.kafka import AtOffsets, AtTime, KafkaSource
 
-log = structlog.get_logger(__name__)
+log = event_logger(__name__)
 
 
 def find_epoch(

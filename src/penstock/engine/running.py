@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
 
-import structlog
 from pyspark.errors import AnalysisException, PySparkException
 
 from penstock.config import find_connection
@@ -30,8 +29,6 @@ from penstock.sources.kafka import KafkaSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-log = structlog.get_logger(__name__)
 
 
 def start(pipeline: Pipeline, *, once: bool = False) -> Running:

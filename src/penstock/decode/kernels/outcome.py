@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-
-@dataclass(frozen=True)
-class Failure:
-    """One record that could not be decoded: its place in the batch, and why."""
-
-    index: int
-    error_type: str
-    message: str
+from penstock.decode.kernels.failure import Failure
 
 
 @dataclass(frozen=True)

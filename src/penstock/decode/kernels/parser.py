@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from penstock.decode.kernels.types import arrow_schema
 
-from penstock.decode.kernels.outcome import Decoded, Failure
+from penstock.decode.kernels.arrow import arrow_schema
+from penstock.decode.kernels.failure import Failure
+from penstock.decode.kernels.outcome import Decoded
 from penstock.errors import nearest
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function

@@ -16,7 +16,8 @@ from pydantic import Field
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.decode.kernels.outcome import Decoded, Failure
+from penstock.decode.kernels.failure import Failure
+from penstock.decode.kernels.outcome import Decoded
 from penstock.pipeline import FAILED, Decode
 
 if TYPE_CHECKING:
