@@ -1,0 +1,165 @@
+"""JSON records to Arrow rows under a declared schema: strict, in bulk, and kind to the good ones.
+
+A batch is parsed by msgspec into typed records and turned into columns. Only when something does
+not fit are records looked at one by one, and only those that are bad pay for their error message.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.decode.kernels.arrow import arrow_schema
+from penstock.decode.kernels.build import UNFIT, columns_of, record_class
+from penstock.decode.kernels.depth import MAX_DEPTH, refuse_deep
+from penstock.decode.kernels.failure import Failure, MisfitError
+from penstock.decode.kernels.strict import Arbiter
+from penstock.pipeline.schema import Schema
+
+# Records alive as Python objects at a time: enough to spread the cost of a call, few enough
+# for the processor's cache.
+_ROWS = 4096
+# A column that does not fit is halved until so few values are left, then the arbiter reads them.
+_FEW = 16
+
+
+class JsonKernel:
+    """Decodes JSON objects into the columns of a declared schema.
+
+    >>> kernel = JsonKernel(Schema.parse("symbol string not null, price double"))
+    >>> batch, failures = kernel.decode(pa.array([b'{"symbol": "A", "price": 1}', b"{}"]))
+    >>> batch.to_pylist(), failures[0].index, failures[0].message
+    ([{'symbol': 'A', 'price': 1.0}], 1, 'symbol: found nothing, declared string not null')
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.arrow_schema = arrow_schema(schema)
+        self._arbiter = Arbiter(schema)
+        self._parser = msgspec.json.Decoder(record_class(schema.struct), float_hook=str)
+        self._columns = columns_of(schema.struct)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JsonKernel, (self.schema,)
+
+    def decode(self, values: pa.Array) -> tuple[pa.RecordBatch, list[Failure]]:
+        """Give the rows of the good records, in order, and a failure for each of the others."""
+        batches, failures = [], []
+        for start in range(0, len(values), _ROWS):
+            batch, misfits = self._decode_few(values.slice(start, _ROWS))
+            batches.append(batch)
+            failures += [Failure.of(start + at, misfits[at]) for at in sorted(misfits)]
+        return _joined(batches, self.arrow_schema), failures
+
+    def _decode_few(self, values: pa.Array) -> tuple[pa.RecordBatch, dict[int, MisfitError]]:
+        records = self._parse_all(values)
+        if records is not None:
+            return self._to_batch(records, values)
+        records, misfits = self._parse_each(values)
+        kept = [at for at in range(len(values)) if at not in misfits]
+        batch, more = self._to_batch(records, values.take(pa.array(kept, pa.int64())))
+        return batch, misfits | {kept[at]: misfit for at, misfit in more.items()}
+
+    def _parse_all(self, values: pa.Array) -> list[Any] | None:
+        """Parse all records in one call; None when one may be bad."""
+        if not _may_be_lines(values):
+            return None
+        try:
+            _refuse_deep_ones(values)
+            lines = memoryview(_lines(values))
+            str(lines, "utf-8")
+            records = self._parser.decode_lines(lines)
+        except (msgspec.MsgspecError, RecursionError, MisfitError, *UNFIT):
+            return None
+        # Each value starts and ends as an object, and no object can go on past "}\n{": so each
+        # value holds at least one document, and as many documents as values means one each.
+        return records if len(records) == len(values) else None
+
+    def _parse_each(self, values: pa.Array) -> tuple[list[Any], dict[int, MisfitError]]:
+        records, misfits = [], {}
+        for at, value in enumerate(values.to_pylist()):
+            try:
+                records.append(self._parse_one(value))
+            except MisfitError as misfit:
+                misfits[at] = misfit
+        return records, misfits
+
+    def _parse_one(self, value: bytes | None) -> Any:
+        try:
+            refuse_deep(value or b"")
+            str(value or b"", "utf-8")
+            return self._parser.decode(value or b"")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self._arbiter.decode(value)
+            # Only a field that is given twice gets here: the last one counts, but each must fit.
+            raise MisfitError("WrongType", str(error)) from None
+
+    def _to_batch(
+        self, records: list[Any], values: pa.Array
+    ) -> tuple[pa.RecordBatch, dict[int, MisfitError]]:
+        misfits: dict[int, MisfitError] = {}
+        arrays = [
+            self._column(place, get(records), values, 0, misfits)
+            for place, (get, _) in enumerate(self._columns)
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+        if misfits:
+            batch = batch.filter(pa.array([at not in misfits for at in range(len(records))]))
+        return batch, misfits
+
+    def _column(
+        self, place: int, found: Any, values: pa.Array, start: int, misfits: dict[int, MisfitError]
+    ) -> pa.Array:
+        try:
+            return self._columns[place][1](found)
+        except UNFIT:
+            if len(found) <= _FEW:
+                return self._exact(place, values, start, misfits)
+        half = len(found) // 2
+        left = self._column(place, found[:half], values.slice(0, half), start, misfits)
+        right = self._column(place, found[half:], values.slice(half), start + half, misfits)
+        return pa.concat_arrays([left, right])
+
+    def _exact(
+        self, place: int, values: pa.Array, start: int, misfits: dict[int, MisfitError]
+    ) -> pa.Array:
+        field = self.arrow_schema.field(place)
+        cells: list[Any] = []
+        for at, value in enumerate(values.to_pylist(), start):
+            try:
+                cells.append(self._arbiter.decode(value)[field.name])
+            except MisfitError as misfit:
+                misfits[at] = misfit
+                cells.append(None)
+        return pa.array(cells, field.type)
+
+
+def _may_be_lines(values: pa.Array) -> bool:
+    opened = pc.all(pc.starts_with(values, "{"), skip_nulls=False, min_count=1).as_py()
+    closed = pc.all(pc.ends_with(values, "}"), skip_nulls=False, min_count=1).as_py()
+    return opened is True and closed is True
+
+
+def _refuse_deep_ones(values: pa.Array) -> None:
+    # A record of this depth has as many closing brackets as opening ones: short ones are safe.
+    long = pc.greater(pc.binary_length(values), 2 * MAX_DEPTH)
+    if pc.any(long).as_py():
+        for value in values.filter(long).to_pylist():
+            refuse_deep(value)
+
+
+def _lines(values: pa.Array) -> pa.Buffer:
+    ends = pa.array([0, len(values)], pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(ends, values), b"\n")
+    return joined.buffers()[2]
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches, schema).combine_chunks()
+    found = table.to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], schema=schema)
