@@ -1,6 +1,7 @@
 """A real broker and a real schema registry on this machine, from jars that are fetched once."""
 
 from penstock.embedded.broker import Broker
+from penstock.embedded.registry import SchemaRegistry
 from penstock.embedded.security import Security
 
-__all__ = ["Broker", "Security"]
+__all__ = ["Broker", "SchemaRegistry", "Security"]

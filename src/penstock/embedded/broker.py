@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -103,7 +103,8 @@ class Broker:
         settings: dict[str, object] = {
             **node_properties(node, state, self.security, folder / "data")
         }
-        settings |= access.server_settings(node) | self.properties
+        settings |= access.server_settings(node)
+        settings |= self.properties
         config = folder / "server.properties"
         config.touch(mode=0o600)
         config.write_text(as_text(settings), encoding="utf-8")
@@ -151,13 +152,13 @@ class Broker:
 
     def stop(self) -> None:
         """End all nodes; a temporary broker's files go with it."""
-        temporary = self._home is not None and self._home.temporary
+        disposable = self._home is not None and self._home.temporary
         for child in self._children.values():
-            child.ask_to_stop()
+            child.ask_to_stop(hard=disposable)
         for child in self._children.values():
             child.stop()
         self._children.clear()
-        if self._home and temporary:
+        if self._home:
             self._home.remove()
 
     def kill(self, node: int = 1) -> None:
@@ -194,6 +195,16 @@ class Broker:
         return self._opened()[1].connection(self.bootstrap_servers, user)
 
     @property
+    def client_settings(self) -> dict[str, str]:
+        """The same connection in librdkafka's names, with its real secrets: to be written down."""
+        return self._opened()[1].client_settings(self.bootstrap_servers)
+
+    @property
+    def temporary(self) -> bool:
+        """Whether the data goes when the broker stops."""
+        return self._given_dir is None
+
+    @property
     def data_dir(self) -> Path:
         """Where the nodes keep their data."""
         return self._opened()[0].path
@@ -227,9 +238,9 @@ class Broker:
 
 def _quiet_admin(connection: Connection) -> AdminClient:
     # A starting broker refuses connections for a while: that is no news, so nothing is printed.
-    quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
-    settings = connection.librdkafka("admin") | quick | {"log_level": 0, "error_cb": _ignore}
-    return AdminClient(settings)
+    quick: dict[str, Any] = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+    quiet = {"log_level": 0, "error_cb": _ignore}
+    return AdminClient(connection.librdkafka("admin", **quick) | quiet)
 
 
 def _ignore(_: object) -> None:

@@ -34,7 +34,7 @@ def retrieve(
     work.mkdir(parents=True, exist_ok=True)
     (work / "settings.xml").write_text(settings(work / "cache", mirror), encoding="utf-8")
     (work / "ivy.xml").write_text(module(wanted), encoding="utf-8")
-    command = [find_java().path, "-XX:TieredStopAtLevel=1", "-jar", ivy_jar]
+    command: list[str | Path] = [find_java().path, "-XX:TieredStopAtLevel=1", "-jar", ivy_jar]
     command += ["-settings", work / "settings.xml", "-ivy", work / "ivy.xml"]
     command += ["-retrieve", str(folder / PATTERN)]
     log = log_file("ivy-fetch")
@@ -76,7 +76,7 @@ def _problem(log: Path, mirror: str | None) -> str:
 def settings(cache: Path, mirror: str | None) -> str:
     """Write Ivy's settings: one repository, files only."""
     root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
-    # Versions are pinned and sha256 is checked after, so neither descriptions nor sha1 files are asked for.
+    # Versions are pinned and sha256 is checked: descriptions and sha1 files are not asked for.
     return (
         '<ivysettings><settings defaultResolver="maven"/>'
         '<property name="ivy.checksums" value=""/>'

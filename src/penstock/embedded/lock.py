@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +11,10 @@ from importlib.resources import files
 from penstock.errors import ConfigError, nearest
 
 HEADER = "# group  organisation:name:version[:classifier][@type]  bytes  sha256"
+_WORD = r"([^:@\s]+)"
+LINE = re.compile(
+    rf"(\S+)\s+{_WORD}:{_WORD}:{_WORD}(?::{_WORD})?(?:@{_WORD})?\s+(\d+)\s+([0-9a-f]{{64}})"
+)
 
 
 @dataclass(frozen=True)
@@ -65,27 +70,23 @@ def parse(text: str) -> list[Artifact]:
 
 
 def _artifact(line: str, number: int) -> Artifact:
-    try:
-        group, coordinates, size, sha256 = line.split()
-        names, _, extension = coordinates.partition("@")
-        organisation, name, version, *classifier = names.split(":")
-        if len(sha256) != 64 or len(classifier) > 1:
-            raise ValueError(line)
-        return Artifact(
-            group,
-            organisation,
-            name,
-            version,
-            "".join(classifier),
-            extension or "jar",
-            int(size),
-            sha256.lower(),
-        )
-    except ValueError as error:
+    found = LINE.fullmatch(line.strip())
+    if not found:
         raise ConfigError(
             f"jars.lock line {number} is {line!r}; it must be {HEADER[2:]!r}: "
             "make the file again with scripts/lock-jars"
-        ) from error
+        )
+    group, organisation, name, version, classifier, extension, size, sha256 = found.groups()
+    return Artifact(
+        group,
+        organisation,
+        name,
+        version,
+        classifier or "",
+        extension or "jar",
+        int(size),
+        sha256,
+    )
 
 
 @lru_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from typing import Any
 
 import psutil
 
@@ -63,10 +64,14 @@ def _by_whom(port: int) -> str:
         listening = psutil.net_connections("tcp")
     except psutil.AccessDenied:
         return ""
-    holders = {c.pid for c in listening if c.status == psutil.CONN_LISTEN and c.laddr.port == port}
-    for pid in holders - {None}:
+    waiting = [each for each in listening if each.status == psutil.CONN_LISTEN]
+    for pid in {each.pid for each in waiting if _port_of(each.laddr) == port} - {None}:
         try:
             return f" by {psutil.Process(pid).name()} (process {pid})"
         except psutil.Error:  # it ended, or belongs to another user
             continue
     return ""
+
+
+def _port_of(address: Any) -> int | None:
+    return getattr(address, "port", None)

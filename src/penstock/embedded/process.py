@@ -40,7 +40,7 @@ class Child:
     ) -> None:
         self.log = log
         self.grace = grace
-        self.detached = detached
+        self._keeps = keep is not None
         program = [str(part) for part in command]
         plan = {
             "command": program,
@@ -82,9 +82,14 @@ class Child:
         lines = "\n".join(f"  {line}" for line in tail(self.log, 8))
         return f"{problem}. Its last lines, from {self.log}:\n{lines}"
 
-    def ask_to_stop(self) -> None:
-        """Send SIGTERM and do not wait; SIGKILL follows when the grace is over."""
-        if self.running:
+    def ask_to_stop(self, *, hard: bool = False) -> None:
+        """Send SIGTERM and do not wait; SIGKILL follows when the grace is over.
+
+        `hard` sends SIGKILL at once, but not to a child that has a file to write at its end.
+        """
+        if self.running and hard and not self._keeps:
+            self._kill()
+        elif self.running:
             self._guard.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
@@ -95,10 +100,13 @@ class Child:
 
     def kill(self) -> None:
         """End it at once with SIGKILL, as a crash would."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        self._kill()
         self.wait(10)
         self._close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def _close(self) -> None:
         if self._guard.stdin:

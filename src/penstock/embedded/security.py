@@ -87,7 +87,7 @@ def new_password() -> str:
 
 
 def scram_credential(mechanism: Mechanism, name: str, password: str) -> str:
-    """Write a user for StorageTool's --add-scram, salted here so that no process list shows a password."""
+    """Write a user for StorageTool, salted here so that no process list shows a password."""
     algorithm = "sha256" if mechanism == "SCRAM-SHA-256" else "sha512"
     salt = secrets.token_bytes(18)
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, SCRAM_ROUNDS)

@@ -1,0 +1,44 @@
+"""Kafka's own command-line tools, run against any cluster: what they say is what Kafka thinks."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.config import Connection
+from penstock.embedded.home import write_private
+from penstock.embedded.properties import as_text
+from penstock.embedded.runtime import kafka_runtime
+from penstock.errors import ConfigError, TerminalError, nearest
+
+TOOLS = {
+    "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+DEADLINE = 120.0
+
+
+def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str:
+    """Run a tool of Kafka's and give what it printed.
+
+    >>> run_tool("kafka-consumer-groups", connection, ["--list"])  # doctest: +SKIP
+    'billing'
+    """
+    if name not in TOOLS:
+        raise ConfigError(f"there is no tool {name!r}: {nearest(name, list(TOOLS))}")
+    runtime = kafka_runtime("tools")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "client.properties"
+        write_private(config, as_text(connection.jvm()))
+        command = runtime.command(TOOLS[name], "-XX:TieredStopAtLevel=1", archived=False)
+        command += ["--bootstrap-server", connection.brokers, "--command-config", str(config)]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, timeout=DEADLINE, check=False
+        )
+    if done.returncode or done.stdout.startswith("Error:"):
+        raise TerminalError(f"{name} failed: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
