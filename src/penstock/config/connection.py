@@ -149,6 +149,10 @@ class Connection(BaseModel):
         count = self.options.get("max.poll.records")
         return count if isinstance(count, int) else None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # pydantic's own refusal prints the value, which may be a secret.
+        raise ConfigError(f"a connection cannot be changed ({name}); make another one instead")
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         return ((name, value) for name, value in super().__repr_args__() if value)
 

@@ -78,7 +78,7 @@ def _without_values(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     line = f"line {mark.line + 1}: " if mark else ""
     # What YAML quotes may be a password that begins with * or !; a single character may stay.
-    problem = re.sub(r"'[^']{2,}'", "...", error.problem or "it is not YAML")
+    problem = re.sub(r"'(?!\\.')[^']{2,}'", "...", error.problem or "it is not YAML")
     return f"{line}{problem}; a text that begins with * & ! % @ or holds ': ' must be in quotes"
 
 

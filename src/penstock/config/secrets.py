@@ -27,7 +27,10 @@ _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 # `token` alone is also an ordinary word of parsers' messages: there it must be part of a name.
-_NAME = r"""(?:password|passwd|passphrase|secret|[._\-]token|\btoken(?=\\?["']?=))\\?["']?"""
+_NAME = (
+    r"(?:password|passwd|passphrase|secret|key[._]pem|keystore[._]key|jaas[._]config|[._\-]token|"
+    r"""\btoken(?=\\?["']?=))\\?["']?"""
+)
 _VALUE = "|".join(
     (
         r'"(?:\\.|[^"\\])*"',

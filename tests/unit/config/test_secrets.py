@@ -1,0 +1,163 @@
+"""What is masked, in which shapes, and what is left alone."""
+
+import io
+import json
+import logging
+
+import pytest
+import structlog
+
+from penstock.config.secrets import (
+    MASK,
+    MaskingFilter,
+    is_secret_key,
+    mask,
+    mask_event,
+    mask_mapping,
+)
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIhunter2\n-----END RSA PRIVATE KEY-----"
+JAAS = 'org.x.PlainLoginModule required username="app" password="hun\\"ter2 ; x" clientSecret="hunter2";'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "kafka.sasl.password",
+        "PENSTOCK_KAFKA_SASL_PASSWORD",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "kafka.ssl.keystore.key",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.assertion.private.key.pem",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.jaas.config",
+        "auth_token",
+        "clientSecret",
+        "Authorization",
+    ],
+)
+def test_keys_of_secrets_are_known(name):
+    assert is_secret_key(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["sasl.username", "ssl.key.location", "ssl.ca.pem", "client.id", "tokens.max", "key"]
+)
+def test_other_keys_are_not_secret(name):
+    assert not is_secret_key(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sasl.password=hunter2",
+        "sasl.password = hunter2",
+        "sasl.password: hunter2",
+        "{'sasl.password': 'hunter2', 'a': 1}",
+        '{"sasl.password":"hunter2"}',
+        '{"password": "a\\"hunter2"}',
+        "password='it is hunter2'",
+        'password="cut off hunter2',
+        "sasl_password=hunter2, client_id=x",
+        "PENSTOCK_KAFKA_SASL_PASSWORD=hunter2",
+        "ssl.key.password=x,hunter2",
+        "sasl.oauthbearer.client.secret=hunter2",
+        "token=hunter2",
+        "auth.token: hunter2",
+        "https://app:hunter2@registry:8081/x",
+        "jdbc:postgresql://app:hun@ter:hunter2@db/x",
+        "Authorization: Bearer hunter2",
+        "{'Authorization': 'Basic hunter2'}",
+        JAAS,
+        json.dumps({"sasl.jaas.config": JAAS}),
+        repr(JAAS),
+        KEY,
+        f"ssl.key.pem: {KEY}",
+        json.dumps({"x": KEY}),
+        KEY[:-10],
+    ],
+)
+def test_no_secret_is_left_in_a_text(text):
+    assert "hunter2" not in mask(text)
+    assert MASK in mask(text)
+
+
+def test_what_stands_around_a_secret_is_kept():
+    text = mask('cannot log in: username="app" password="x y" at https://me:pw@host:1/path?a=b')
+    assert text == (
+        'cannot log in: username="app" password=******** at https://me:********@host:1/path?a=b'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unexpected token: ';' at line 3",
+        "sasl.username=app, client.id=x",
+        "sasl.password is missing: sasl.mechanisms PLAIN needs it",
+        "http://localhost:8081/apis/ccompat/v7",
+        "localhost:9092 is away (a@b.example)",
+        "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+    ],
+)
+def test_plain_texts_are_left_alone(text):
+    assert mask(text) == text
+
+
+def test_a_long_text_is_masked_in_one_pass():
+    assert mask("a" * 1_000_000 + " password=x") == "a" * 1_000_000 + " password=********"
+
+
+def test_nested_mappings_and_lists_are_masked_and_the_original_kept():
+    original = {"a": {"ssl.key.password": "p", "n": 1}, "b": ["token=x", {"secret": 5}], "c": None}
+    assert mask_mapping(original) == {
+        "a": {"ssl.key.password": MASK, "n": 1},
+        "b": [f"token={MASK}", {"secret": MASK}],
+        "c": None,
+    }
+    assert original["a"]["ssl.key.password"] == "p"
+
+
+def test_a_value_with_a_private_key_is_masked_under_any_name():
+    assert mask_mapping({"anything": KEY}) == {"anything": MASK}
+
+
+def _fail(message):
+    raise ValueError(message)
+
+
+def test_structlog_events_are_masked():
+    out = io.StringIO()
+    log = structlog.wrap_logger(
+        structlog.PrintLogger(out),
+        processors=[
+            structlog.processors.format_exc_info,
+            mask_event,
+            structlog.processors.JSONRenderer(),
+        ],
+    )
+    try:
+        _fail("sasl.password=hunter2")
+    except ValueError:
+        log.error("failed", config={"sasl.password": "hunter2", "client.id": "x"}, exc_info=True)
+    assert "hunter2" not in out.getvalue()
+    assert json.loads(out.getvalue())["config"] == {"sasl.password": MASK, "client.id": "x"}
+
+
+def test_standard_logging_is_masked_with_its_traceback():
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.addFilter(MaskingFilter())
+    log = logging.Logger("test")
+    log.addHandler(handler)
+    try:
+        _fail("password='hunter2'")
+    except ValueError:
+        log.exception("cannot reach %s", "kafka://app:hunter2@host", stack_info=True)
+    assert "hunter2" not in out.getvalue()
+    assert "cannot reach kafka://app:********@host" in out.getvalue()
+    assert "ValueError: password=********" in out.getvalue()
