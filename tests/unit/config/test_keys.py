@@ -14,10 +14,12 @@ def sample(key):
     return key.low if key.low is not None else SAMPLES[key.kind]
 
 
-@pytest.mark.parametrize("name", sorted({n for key in KEYS for n in (key.name, *key.aliases)}))
+# The one alias of our own, Java's name: it never reaches librdkafka.
+NAMES = {name for key in KEYS for name in (key.name, *key.aliases)} - {"fetch.max.wait.ms"}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_every_key_is_one_that_librdkafka_knows(name):
-    if name == "fetch.max.wait.ms":
-        return  # the Java name, which the seeds use; it never reaches librdkafka
     config = {"bootstrap.servers": "localhost", name: "\0"}
     # The value is wrong on purpose: the constructor must fail on the value, or take it, but never
     # on the name; and no client with strange settings stays behind.
@@ -149,4 +151,5 @@ def test_a_wrong_secret_is_not_repeated():
     ],
 )
 def test_an_unknown_key_gets_the_nearest_known_one(name, hint):
-    assert unknown_key(name) == f"unknown key {name!r}: {hint}" or hint in unknown_key(name)
+    assert unknown_key(name).startswith(f"unknown key {name!r}: ")
+    assert hint in unknown_key(name)

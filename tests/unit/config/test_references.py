@@ -66,6 +66,14 @@ def test_a_reference_to_nothing_is_named(text, message):
     with pytest.raises(ConfigError) as error:
         resolve_references({"x": [text]})
     assert message in str(error.value)
+    assert str(error.value).startswith("x: ${")
+
+
+def test_a_secret_that_looks_like_a_reference_is_not_shown():
+    with pytest.raises(ConfigError) as error:
+        resolve_references({"sasl.password": "a${hunter2}b"})
+    assert str(error.value).startswith("sasl.password: ${...} is not a reference")
+    assert "hunter2" not in str(error.value)
 
 
 def test_a_missing_file_is_named_with_its_whole_path(tmp_path):

@@ -126,7 +126,9 @@ def test_references_are_filled_in_for_the_asked_connection_only(monkeypatch):
     Path("id").write_text("from-file\n")
     assert find_connection("a").client_id == "from-file"
     origin = f"connection 'b' in {Path.cwd() / 'penstock.yaml'}"
-    assert error("b").startswith(f"{origin}: ${{env:NO_SUCH}}: the environment variable NO_SUCH")
+    assert error("b").startswith(
+        f"{origin}: brokers: ${{env:NO_SUCH}}: the environment variable NO_SUCH"
+    )
 
 
 def test_files_beside_the_user_settings_are_found_from_there():
