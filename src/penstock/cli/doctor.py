@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 import typer
 from confluent_kafka import libversion
 
-from penstock.cli.options import JsonOption, connection_of
+from penstock.cli.options import Cluster, JsonOption, connection_of
 from penstock.cli.output import print_json, print_table, say
+from penstock.config import Settings
 from penstock.config.places import cache_dir, config_dir, data_dir, log_dir
 from penstock.embedded.jars import missing
 from penstock.embedded.java import find_java
@@ -62,7 +63,7 @@ def _findings(context: typer.Context) -> Iterator[Finding]:
     yield _examined("java", _java)
     yield from (_jars(group) for group in groups(locked()))
     yield from (_examined(f"{kind} directory", _writable(kind)) for kind in _PLACES)
-    yield _examined("connection", lambda: _cluster(context))
+    yield _connection(context)
 
 
 def _examined(what: str, look: Callable[[], str]) -> Finding:
@@ -110,6 +111,23 @@ def _writable(kind: str) -> Callable[[], str]:
         )
 
     return look
+
+
+def _connection(context: typer.Context) -> Finding:
+    cluster: Cluster = context.obj
+    found = _examined("connection", lambda: _cluster(context))
+    if found.state == "ok" or cluster.connection or cluster.brokers or _is_set_up():
+        return found
+    # On a new machine there is nothing to be wrong with yet.
+    return replace(found, state="note", detail="none is set up yet")
+
+
+def _is_set_up() -> bool:
+    try:
+        settings = Settings.read()
+    except PenstockError:
+        return True  # someone wrote a file, and it is the problem
+    return bool(settings.names() or settings.overrides)
 
 
 def _cluster(context: typer.Context) -> str:

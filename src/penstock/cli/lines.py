@@ -149,9 +149,10 @@ def _headers(given: Any) -> Iterator[tuple[str, bytes | None]]:
 
 
 def _timestamp(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+    # 0 cannot be written: librdkafka takes it for "now".
+    if value is None or (type(value) is int and value > 0):
         return value
-    raise RecordError(f"timestamp {value!r} is not a number of milliseconds since 1970")
+    raise RecordError(f"timestamp {value!r} is not a positive number of milliseconds since 1970")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -30,6 +30,12 @@ def say_error(message: str) -> None:
     console.print(mask(message), markup=False)
 
 
+def confirmed(question: str) -> bool:
+    """Ask on stderr, so that stdout carries data only; anything but yes is no."""
+    messages().print(f"{question} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def print_json(value: Any) -> None:
     """One JSON document; with line breaks where a person looks at it."""
     options = orjson.OPT_APPEND_NEWLINE

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import JsonOption, connection_of
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.output import confirmed, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin
 from penstock.kafka.model import TopicDetail
@@ -73,9 +73,9 @@ def delete_topics(
     """Delete topics with every record in them."""
     with Admin(connection_of(context)) as admin:
         admin.partitions(topics)  # all of them must be there before the first one goes
-        if not yes:
-            question = f"delete {', '.join(topics)} with all their records?"
-            typer.confirm(question, abort=True, err=True)
+        if not yes and not confirmed(f"delete {', '.join(topics)} with all records?"):
+            say("nothing was deleted")
+            raise typer.Exit(1)
         for topic in topics:
             admin.delete_topic(topic)
             say(f"topic {topic} deleted")

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka import Producer as Client
 
 from penstock.config import Connection
-from penstock.errors import PenstockError, TerminalError, TransientError
+from penstock.errors import PenstockError, RecordError, TerminalError, TransientError
 from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle
 
@@ -68,12 +68,15 @@ class Producer:
         headers: HeadersLike | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Hand one record over. The same key always goes to the same partition."""
+        """Hand one record over. The same key always goes to the same partition.
+
+        A timestamp is in milliseconds since 1970, and at least 1: librdkafka takes 0 for "now".
+        """
         record: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._on_delivery}
         if partition is not None:
             record["partition"] = partition
         if timestamp is not None:
-            record["timestamp"] = timestamp
+            record["timestamp"] = _checked(timestamp)
         if headers is not None:
             record["headers"] = list(headers.items() if isinstance(headers, Mapping) else headers)
         self._enqueue(topic, record)
@@ -127,3 +130,11 @@ class Producer:
         if len(self.failures) < _KEPT_FAILURES:
             doing = f"writing to topic {message.topic()!r}"
             self.failures.append(translate(error, doing, self._handle.brokers, self._handle.seen))
+
+
+def _checked(timestamp: int) -> int:
+    if timestamp < 1:
+        raise RecordError(
+            f"timestamp {timestamp} cannot be written: give milliseconds since 1970, at least 1"
+        )
+    return timestamp

@@ -5,7 +5,7 @@ import pytest
 from confluent_kafka import Producer as RawProducer
 
 from penstock.config import Connection
-from penstock.errors import ConfigError, TerminalError, TransientError
+from penstock.errors import ConfigError, RecordError, TerminalError, TransientError
 from penstock.kafka import Admin, Consumer, Position, Producer
 from penstock.kafka.reading import read_span, read_to_end
 from penstock.record import Record
@@ -62,6 +62,11 @@ def test_the_same_key_goes_to_the_same_partition(
         for number in range(40):
             producer.produce(topic, key="same", value=str(number))
     assert sorted(admin.latest(admin.partitions([topic])).values()) == [0, 0, 0, 40]
+
+
+def test_a_timestamp_that_librdkafka_would_not_write_is_refused(connection: Connection) -> None:
+    with Producer(connection) as producer, pytest.raises(RecordError, match="timestamp 0"):
+        producer.produce("t", value="x", timestamp=0)
 
 
 def test_a_full_queue_slows_the_caller_and_drops_nothing(

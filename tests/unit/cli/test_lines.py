@@ -65,7 +65,8 @@ def test_a_json_line_says_key_value_and_headers(line: bytes, draft: Draft) -> No
         (b'{"value_base64": "!"}', "value_base64 is not base64"),
         (b'{"headers": [1]}', "headers are not a JSON object"),
         (b'{"timestamp": "now"}', "timestamp 'now'"),
-        (b'{"timestamp": -1}', "timestamp -1"),
+        (b'{"timestamp": 0}', "timestamp 0"),
+        (b'{"timestamp": true}', "timestamp True"),
     ],
 )
 def test_a_bad_json_line_is_refused_with_its_number(line: bytes, problem: str) -> None:
