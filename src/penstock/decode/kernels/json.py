@@ -6,6 +6,7 @@ not fit are records looked at one by one, and only those that are bad pay for th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,11 +20,13 @@ from penstock.decode.kernels.failure import Failure, MisfitError
 from penstock.decode.kernels.strict import Arbiter
 from penstock.pipeline.schema import Schema
 
+Misfits = dict[int, MisfitError]
 # Records alive as Python objects at a time: enough to spread the cost of a call, few enough
 # for the processor's cache.
-_ROWS = 4096
-# A column that does not fit is halved until so few values are left, then the arbiter reads them.
-_FEW = 16
+_ROWS = 8192
+# A column that does not fit is cut into parts, and those again, until so few values are left
+# that the arbiter reads each of them.
+_PARTS, _FEW = 8, 64
 
 
 class JsonKernel:
@@ -54,7 +57,7 @@ class JsonKernel:
             failures += [Failure.of(start + at, misfits[at]) for at in sorted(misfits)]
         return _joined(batches, self.arrow_schema), failures
 
-    def _decode_few(self, values: pa.Array) -> tuple[pa.RecordBatch, dict[int, MisfitError]]:
+    def _decode_few(self, values: pa.Array) -> tuple[pa.RecordBatch, Misfits]:
         records = self._parse_all(values)
         if records is not None:
             return self._to_batch(records, values)
@@ -78,7 +81,7 @@ class JsonKernel:
         # value holds at least one document, and as many documents as values means one each.
         return records if len(records) == len(values) else None
 
-    def _parse_each(self, values: pa.Array) -> tuple[list[Any], dict[int, MisfitError]]:
+    def _parse_each(self, values: pa.Array) -> tuple[list[Any], Misfits]:
         records, misfits = [], {}
         for at, value in enumerate(values.to_pylist()):
             try:
@@ -97,10 +100,8 @@ class JsonKernel:
             # Only a field that is given twice gets here: the last one counts, but each must fit.
             raise MisfitError("WrongType", str(error)) from None
 
-    def _to_batch(
-        self, records: list[Any], values: pa.Array
-    ) -> tuple[pa.RecordBatch, dict[int, MisfitError]]:
-        misfits: dict[int, MisfitError] = {}
+    def _to_batch(self, records: list[Any], values: pa.Array) -> tuple[pa.RecordBatch, Misfits]:
+        misfits: Misfits = {}
         arrays = [
             self._column(place, get(records), values, 0, misfits)
             for place, (get, _) in enumerate(self._columns)
@@ -111,30 +112,29 @@ class JsonKernel:
         return batch, misfits
 
     def _column(
-        self, place: int, found: Any, values: pa.Array, start: int, misfits: dict[int, MisfitError]
+        self, place: int, found: Sequence[Any], values: pa.Array, start: int, misfits: Misfits
     ) -> pa.Array:
         try:
             return self._columns[place][1](found)
         except UNFIT:
             if len(found) <= _FEW:
                 return self._exact(place, values, start, misfits)
-        half = len(found) // 2
-        left = self._column(place, found[:half], values.slice(0, half), start, misfits)
-        right = self._column(place, found[half:], values.slice(half), start + half, misfits)
-        return pa.concat_arrays([left, right])
+        size = max(_FEW, len(found) // _PARTS)
+        parts = [
+            self._column(place, found[at : at + size], values.slice(at, size), start + at, misfits)
+            for at in range(0, len(found), size)
+        ]
+        return pa.concat_arrays(parts)
 
-    def _exact(
-        self, place: int, values: pa.Array, start: int, misfits: dict[int, MisfitError]
-    ) -> pa.Array:
-        field = self.arrow_schema.field(place)
+    def _exact(self, place: int, values: pa.Array, start: int, misfits: Misfits) -> pa.Array:
         cells: list[Any] = []
         for at, value in enumerate(values.to_pylist(), start):
             try:
-                cells.append(self._arbiter.decode(value)[field.name])
+                cells.append(self._arbiter.cell(value, place))
             except MisfitError as misfit:
-                misfits[at] = misfit
+                misfits.setdefault(at, misfit)
                 cells.append(None)
-        return pa.array(cells, field.type)
+        return pa.array(cells, self.arrow_schema.field(place).type)
 
 
 def _may_be_lines(values: pa.Array) -> bool:

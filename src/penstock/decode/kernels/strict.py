@@ -45,9 +45,19 @@ class Arbiter:
 
     def __init__(self, schema: Schema) -> None:
         self._read = _struct_reader(schema.struct)
+        self._cells = [_struct_reader(Struct((field,))) for field in schema.fields]
 
     def decode(self, record: bytes | None) -> dict[str, Any]:
         """Give the row of one record, or raise a `MisfitError`: what is wrong, and where."""
+        row: dict[str, Any] = self._read(self._document(record), "")
+        return row
+
+    def cell(self, record: bytes | None, place: int) -> Any:
+        """Give the value of one column only."""
+        (value,) = self._cells[place](self._document(record), "").values()
+        return value
+
+    def _document(self, record: bytes | None) -> bytes:
         if not record:
             found = "null" if record is None else "empty"
             raise MisfitError("EmptyValue", f"the value is {found}; a JSON object is expected")
@@ -55,8 +65,7 @@ class Arbiter:
         document = _parse(record)
         if _kind(document) != "object":
             raise MisfitError("WrongType", f"found {_shown(document)}; a JSON object is expected")
-        row: dict[str, Any] = self._read(document, "")
-        return row
+        return document
 
 
 def _parse(record: bytes) -> bytes:
