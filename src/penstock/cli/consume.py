@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -98,10 +98,12 @@ def consume(
 def _reading(
     connection: Connection, wanted: Wanted
 ) -> Iterator[tuple[Consumer, Iterator[list[Record]]]]:
-    reset = {"auto.offset.reset": Position.parse(wanted.start).kind} if wanted.group else {}
+    how: dict[str, Any] = {"enable.auto.commit": False}
+    if wanted.group:
+        how["auto.offset.reset"] = Position.parse(wanted.start).kind
     with (
         Admin(connection) as admin,
-        Consumer(connection, wanted.group, **reset) as consumer,
+        Consumer(connection, wanted.group, **how) as consumer,
     ):
         yield consumer, _batches(admin, consumer, wanted)
 

@@ -17,13 +17,20 @@ from penstock.record import Record
 
 # librdkafka wants a group even from a consumer that only assigns; nothing is committed under it.
 _NO_GROUP = "penstock-without-group"
+_DEFAULTS = {
+    "enable.auto.commit": False,
+    # A loop over batches starves on librdkafka's own figures: 195 000 records/s against 1.1 million.
+    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": 1_000_000,
+}
 
 
 class Consumer:
     """Read records from topics.
 
-    Without a group the consumer can only `assign`. `at_end` has the partitions in which every
-    record so far has been handed out.
+    The group is the one given, or the connection's; without one the consumer can only `assign`.
+    Nothing is committed by itself unless `enable.auto.commit` says so. `at_end` has the partitions
+    in which every record so far has been handed out.
 
     Examples
     --------
@@ -36,12 +43,10 @@ class Consumer:
     """
 
     def __init__(self, connection: Connection, group: str | None = None, **overrides: Any) -> None:
-        self.group = group
+        self.group: str | None = group or connection.librdkafka().get("group.id")
+        overrides |= {"group.id": self.group or _NO_GROUP, "enable.partition.eof": True}
+        self._handle = Handle(connection, "consumer", _DEFAULTS, **overrides)
         self.at_end: set[Partition] = set()
-        settings = {"enable.auto.commit": False, "enable.partition.eof": True, **overrides}
-        self._handle = Handle(
-            connection, "consumer", **{"group.id": group or _NO_GROUP, **settings}
-        )
         self._heard = time.monotonic()
         self._client: Any = Client(self._handle.settings())
 

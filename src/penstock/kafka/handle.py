@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -32,10 +33,16 @@ class QuietLogger:
 class Handle:
     """The settings of one client, and what its connection reported lately."""
 
-    def __init__(self, connection: Connection, role: Role, **overrides: Any) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        role: Role,
+        defaults: Mapping[str, Any] | None = None,
+        **overrides: Any,
+    ) -> None:
         self.brokers = connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
-        self._settings = connection.librdkafka(role, **overrides)
+        self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
 
     def settings(self) -> dict[str, Any]:
         """What a confluent_kafka client is made with."""

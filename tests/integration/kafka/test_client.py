@@ -123,6 +123,18 @@ def test_subscribe_without_a_group_is_refused(connection: Connection) -> None:
         consumer.subscribe("t")
 
 
+def test_the_group_may_stand_in_the_connection(
+    connection: Connection, group: str, new_topic: NewTopic
+) -> None:
+    settings = connection.librdkafka() | {"group.id": group, "auto.offset.reset": "earliest"}
+    topic = new_topic()
+    filled(connection, topic, 2)
+    with Consumer(Connection.from_config(settings)) as consumer:
+        assert consumer.group == group
+        consumer.subscribe(topic)
+        assert values(read_to_end(consumer)) == [b"0", b"1"]
+
+
 def test_a_span_ends_where_it_was_told_though_more_comes(
     connection: Connection, new_topic: NewTopic
 ) -> None:
