@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from penstock.decode.kernels.arrow import arrow_field, arrow_type
 from penstock.decode.kernels.strict import INTEGER_BITS
 from penstock.decode.kernels.text import read_base64
+from penstock.errors import ConfigError
 from penstock.pipeline.columns import Array, Decimal, Field, Map, Scalar, Struct, Type
 
 Get = Callable[[Sequence[Any]], Sequence[Any]]
@@ -27,6 +28,7 @@ UNFIT = (ValueError, TypeError, OverflowError)
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 _DAY = 86_400_000_000
 _UTC, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_UNREADABLE = re.compile(r'["\\\x00-\x1f]')
 _ZONED = re.compile(r"[T ].*(Z|[+-][0-9:]+)$")
 _PLAIN = {"boolean": bool, "float": float, "double": float}
 
@@ -51,6 +53,11 @@ def record_class(struct: Struct) -> type[msgspec.Struct]:
     """Make the class that records of a struct are parsed into; fields are f0, f1, ..."""
     fields = [_wire_field(f"f{place}", field) for place, field in enumerate(struct.fields)]
     names = {f"f{place}": field.name for place, field in enumerate(struct.fields)}
+    for name in filter(_UNREADABLE.search, names.values()):
+        raise ConfigError(
+            f"the name {name!r} cannot be a field of JSON here: it has a quotation mark, "
+            "a backslash or a control character; rename it where it is produced, or use a parser"
+        )
     return msgspec.defstruct("Record", fields, rename=names, gc=False, kw_only=True)
 
 

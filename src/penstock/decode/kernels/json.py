@@ -153,7 +153,8 @@ def _refuse_deep_ones(values: pa.Array) -> None:
 
 def _lines(values: pa.Array) -> pa.Buffer:
     ends = pa.array([0, len(values)], pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(ends, values), b"\n")
+    newline = pa.scalar(b"\n", values.type)
+    joined = pc.binary_join(pa.ListArray.from_arrays(ends, values), newline)
     return joined.buffers()[2]
 
 
