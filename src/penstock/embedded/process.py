@@ -79,7 +79,9 @@ class Child:
             time.sleep(0.02)
 
     def _report(self, problem: str) -> str:
-        lines = "\n".join(f"  {line}" for line in tail(self.log, 8))
+        # Java's stack traces would push the reason itself out of sight.
+        telling = [line for line in tail(self.log, 100) if not line.startswith(("\tat ", "\t..."))]
+        lines = "\n".join(f"  {line}" for line in telling[-8:])
         return f"{problem}. Its last lines, from {self.log}:\n{lines}"
 
     def ask_to_stop(self, *, hard: bool = False) -> None:

@@ -56,7 +56,7 @@ class SchemaRegistry:
         return self
 
     def _run(self, folder: Path) -> Child:
-        java, runner = find_java(), next(folder.glob("*-runner.jar"))
+        java, runner = find_java(), next(folder.resolve().glob("*-runner.jar"))
         archive = archive_for("registry", java, [runner], FLAGS)
         settings = [f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}"]
         return Child(

@@ -10,7 +10,7 @@ from penstock.embedded.archive import Archive, archive_for
 from penstock.embedded.jars import fetch
 from penstock.embedded.java import Java, find_java
 
-# The serial collector and the first compiler alone start soonest; see `docs/decisions`.
+# The serial collector starts soonest and takes the least memory.
 FLAGS = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -34,5 +34,6 @@ class Runtime:
 def kafka_runtime(*groups: str) -> Runtime:
     """Find Java, fetch Kafka's jars (and those of further groups), choose the archive."""
     java = find_java()
-    jars = tuple(jar for group in ("broker", *groups) for jar in fetch(group))
+    # Archives know jars by their paths: the same jar must not have two.
+    jars = tuple(jar.resolve() for group in ("broker", *groups) for jar in fetch(group))
     return Runtime(java, jars, archive_for("-".join(("kafka", *groups)), java, jars, FLAGS))
