@@ -199,8 +199,9 @@ def _array(type_: Array) -> Build:
     inner, target = builder(type_.element), arrow_type(type_)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        elements = list(chain.from_iterable(filter(None, values)))
-        return pa.ListArray.from_arrays(_offsets(values), inner(elements), type=target)
+        present = _present(values)
+        elements = list(chain.from_iterable(present))
+        return pa.ListArray.from_arrays(_offsets(values, present), inner(elements), type=target)
 
     return build
 
@@ -209,20 +210,26 @@ def _map(type_: Map) -> Build:
     inner, target = builder(type_.value), arrow_type(type_)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        maps = list(filter(None, values))
-        keys = pa.array(list(chain.from_iterable(maps)), pa.string())
-        items = inner(list(chain.from_iterable(found.values() for found in maps)))
-        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=target)
+        present = _present(values)
+        keys = pa.array(list(chain.from_iterable(present)), pa.string())
+        items = inner(list(chain.from_iterable(found.values() for found in present)))
+        return pa.MapArray.from_arrays(_offsets(values, present), keys, items, type=target)
 
     return build
 
 
-def _offsets(values: Sequence[Any]) -> pa.Array:
-    ends = list(accumulate((len(value) if value else 0 for value in values), initial=0))
-    starts = [
-        None if value is None else start for value, start in zip(values, ends[:-1], strict=True)
-    ]
-    return pa.array([*starts, ends[-1]], pa.int32())
+def _present(values: Sequence[Any]) -> Sequence[Any]:
+    return [value for value in values if value is not None]
+
+
+def _offsets(values: Sequence[Any], present: Sequence[Any]) -> pa.Array:
+    """Where each value starts among the elements; null where the value is null."""
+    starts = list(accumulate(map(len, present), initial=0))
+    if len(present) == len(values):
+        return pa.array(starts, pa.int32())
+    following = iter(starts)
+    places = [None if value is None else next(following) for value in values]
+    return pa.array([*places, starts[-1]], pa.int32())
 
 
 def _struct(type_: Struct) -> Build:
@@ -230,7 +237,7 @@ def _struct(type_: Struct) -> Build:
     columns = columns_of(type_)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        present = [value for value in values if value is not None]
+        present = _present(values)
         children = [make(get(present)) for get, make in columns]
         array = pa.StructArray.from_arrays(children, fields=fields)
         return array if len(present) == len(values) else array.take(_places(values))
