@@ -18,7 +18,7 @@ from penstock.cli.lazy import Entry, group_of, load
 from penstock.errors import PenstockError
 
 COMMANDS = {
-    "demo": Entry("penstock.cli.pipelines:demo", "Stream generated trades into a table."),
+    "demo": Entry("penstock.cli.demo:demo", "Stream generated trades into a table."),
     "run": Entry("penstock.cli.pipelines:run", "Run a pipeline."),
     "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),

@@ -15,7 +15,8 @@ from pyspark.sql import functions as f
 from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
-from penstock.engine.deadletters import Failures, observed, write_dead_letters
+from penstock.engine.counting import Failures, counted, failures_in
+from penstock.engine.deadletters import write_dead_letters
 from penstock.engine.progress import Progress
 from penstock.kafka import GroupOffsets
 from penstock.pipeline import FAILED, Batch, Delivery, Offsets, Pipeline, Reading
@@ -119,13 +120,15 @@ class BatchLoop:
     def _write(self, batch: Batch) -> Written:
         """Write the good rows; count them and the bad records in the same pass."""
         decoding, writing = Observation(), Observation()
-        good = batch.rows.observe(decoding, *observed()).where(f.col(FAILED).isNull()).drop(FAILED)
+        good = (
+            batch.rows.observe(decoding, *failures_in()).where(f.col(FAILED).isNull()).drop(FAILED)
+        )
         for step in self.pipeline.steps:
             good = step.apply(good)
         rows = good.observe(writing, f.count(f.lit(1)).alias("rows"))
         self.pipeline.sink.write(replace(batch, rows=rows))
-        failed = decoding.get
-        return Written(writing.get["rows"], Failures(failed["failed"], failed["fingerprint"]))
+        failed, rows_written = counted(decoding), counted(writing)["rows"]
+        return Written(rows_written, Failures(failed["failed"], failed["fingerprint"]))
 
     def _bury(self, batch: Batch, failures: Failures) -> None:
         """Read the batch's records again from Kafka, for the bad ones, and put those away."""

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
+from penstock.engine.counting import Failures, counted, failures_in
 from penstock.errors import PipelineFailedError
-from penstock.pipeline import FAILED, Batch, Decode, Sink
+from penstock.pipeline import Batch, Decode, Sink
 from penstock.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-@dataclass(frozen=True)
-class Failures:
-    """How many records of a batch failed, and a fingerprint over them."""
-
-    count: int = 0
-    fingerprint: int = 0
-    example: str | None = None
-
-
-def observed() -> list[Column]:
-    """Return what is counted, in the pass that writes, about records that failed."""
-    return [
-        f.count(FAILED).alias("failed"),
-        f.coalesce(f.sum(FAILED), f.lit(0)).alias("fingerprint"),
-    ]
 
 
 def write_dead_letters(
@@ -43,12 +27,12 @@ def write_dead_letters(
     """
     seen = Observation()
     failed = decode.failures(records).observe(
-        seen, *observed(), f.first("error").alias("error"), f.first(_place()).alias("place")
+        seen, *failures_in(), f.first("error").alias("error"), f.first(_place()).alias("place")
     )
     rows = _for_topic(failed, batch) if isinstance(sink, KafkaSink) else _for_table(failed, batch)
     target = sink if not isinstance(sink, KafkaSink) else _into_topic(sink)
     target.write(replace(batch, rows=rows))
-    found = seen.get
+    found = counted(seen)
     again = Failures(found["failed"], found["fingerprint"])
     if again != expected:
         raise PipelineFailedError(

@@ -10,7 +10,6 @@ import hashlib
 import os
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -163,8 +162,6 @@ def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[
     environment = os.environ | {
         "SPARK_HOME": str(_spark_home()),
         "SPARK_CONNECT_MODE": "0",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }
     with log.open("ab") as output:

@@ -51,6 +51,7 @@ class Running:
     def __init__(self, pipeline: Pipeline, *, once: bool = False) -> None:
         self.pipeline = pipeline
         self._closing = ExitStack()
+        self._stopping = self._closed = False
         try:
             self._start(once)
         except BaseException:
@@ -70,7 +71,6 @@ class Running:
         checkpoint = Checkpoint(Folder(spark, state))
         epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
         self._loop = BatchLoop(pipeline, source, connection, epoch, group)
-        self._stopping = False
         rows = _decoded(pipeline, Reading(spark, connection, epoch.start()))
         _try_steps(pipeline, spark, rows)
         self._query = self._begin(rows, epoch.location, once)
@@ -98,8 +98,10 @@ class Running:
     def progress(self) -> Progress:
         """Return a snapshot: state, counts, rates, lag of each partition."""
         progress = self._loop.progress
-        with suppress(PenstockError):  # a broker that is away must not hide the rest
-            progress = progress.behind(self._admin.latest(progress.position))
+        if not self._closed:
+            with suppress(PenstockError):  # a broker that is away must not hide the rest
+                progress = progress.behind(self._admin.latest(progress.position))
+            self._loop.progress = replace(self._loop.progress, lag=progress.lag)
         return replace(progress, state=self._state(progress), last_error=self._last_error(progress))
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -128,6 +130,8 @@ class Running:
         waiting.join(grace)
         self._until_noted(deadline=time.monotonic() + 10)
         self._query.stop()
+        self.progress()  # the last look at the lag, while there is a connection
+        self._closed = True
         self._closing.close()
 
     def _until_noted(self, deadline: float) -> None:

@@ -44,7 +44,8 @@ class KafkaSink(Sink):
         connection = self.connection or batch.connection
         options = {"kafka.acks": "all", "kafka.enable.idempotence": "true"} | connection.spark()
         records = batch.rows.select(*self._columns(batch.rows))
-        records.write.format("kafka").options(**options).option("topic", self.topic).save()
+        writer = records.write.format("kafka").mode("append").options(**options)
+        writer.option("topic", self.topic).save()
 
     def _columns(self, rows: DataFrame) -> list[Column]:
         for column in (self.key, self.value, self.headers):
