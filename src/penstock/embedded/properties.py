@@ -68,6 +68,9 @@ def _quick() -> dict[str, str]:
         "num.io.threads": "4",
         "background.threads": "4",
         "log.cleaner.dedupe.buffer.size": "16777216",
+        # A lost node is noticed sooner: tests of faults wait for it.
+        "broker.session.timeout.ms": "5000",
+        "broker.heartbeat.interval.ms": "1000",
     }
 
 
