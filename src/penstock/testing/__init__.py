@@ -12,7 +12,9 @@ import orjson
 from penstock.config import Connection
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
-from penstock.kafka import Admin, Producer
+from penstock.kafka import Admin, Consumer, Producer
+from penstock.kafka.reading import read_span
+from penstock.record import Record
 
 T = TypeVar("T")
 
@@ -48,8 +50,19 @@ def fill(
             data = orjson.dumps(value) if isinstance(value, Mapping) else value
             raw = data.encode() if isinstance(data, str) else data
             producer.produce(
-                topic, key(index) if key else None, raw, partition=None if key else index % partitions
+                topic,
+                key(index) if key else None,
+                raw,
+                partition=None if key else index % partitions,
             )
+
+
+def read_all(connection: Connection, topic: str) -> list[Record]:
+    """Return every record that a topic holds now."""
+    with Admin(connection) as admin, Consumer(connection) as consumer:
+        ends = admin.latest(admin.partitions([topic]))
+        spans = read_span(consumer, admin.earliest(ends), ends)
+        return [record for batch in spans for record in batch]
 
 
 def consumer_groups_tool(connection: Connection, *arguments: str) -> str:

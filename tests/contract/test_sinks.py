@@ -1,0 +1,107 @@
+"""What every sink promises, run against each of them: the rows arrive, all types, batch after batch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from penstock import Connection, memory_table
+from penstock.pipeline import Batch, Delivery, registry
+from penstock.testing import fill, read_all
+
+SCHEMA = (
+    "id bigint, name string, price decimal(10,2), day date, at timestamp, tags array<string>, "
+    "quote struct<bid:double,ask:double>, extra map<string,int>, flag boolean"
+)
+MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def row(number: int) -> tuple[Any, ...]:
+    return (
+        number, f"n{number}", Decimal("1.50"), date(2024, 1, 2), MOMENT, ["a", None],
+        {"bid": 1.0, "ask": None}, {"x": 1}, None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def targets(connection: Connection, unique: str, tmp_path: Any) -> dict[str, Any]:
+    """For each sink: its options, and how to read back the ids that arrived (None: it keeps none)."""
+    printed = io.StringIO()
+
+    def from_topic() -> list[int]:
+        return [orjson.loads(record.value)["id"] for record in read_all(connection, unique)]
+
+    fill(connection, unique, [])
+    return {
+        "parquet": (
+            {"path": str(tmp_path / "table")},
+            lambda: pq.read_table(tmp_path / "table").column("id").to_pylist(),
+        ),
+        "memory": (
+            {"table": unique},
+            lambda: memory_table(unique).to_arrow().column("id").to_pylist(),
+        ),
+        "kafka": ({"topic": unique}, from_topic),
+        "console": ({"rows": 10}, lambda: [n for n in range(9) if f" n{n} " in printed.getvalue()]),
+        "discard": ({}, None),
+        "printed": printed,
+    }
+
+
+def test_every_sink_is_here(targets: dict[str, Any]) -> None:
+    assert sorted(targets.keys() - {"printed"}) == registry.names("sink")
+
+
+@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "parquet"])
+def test_rows_of_all_types_arrive_batch_after_batch(
+    name: str, targets: dict[str, Any], spark: Any, connection: Connection
+) -> None:
+    options, read = targets[name]
+    sink: Any = registry.component("sink", name).model_validate(options)
+    sink.prepare()
+
+    with redirect_stdout(targets["printed"]):
+        for batch_id, numbers in enumerate([[1, 2], [], [3]]):
+            rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)
+            sink.write(Batch(rows, "p", 0, batch_id, connection))
+
+    if read is not None:
+        assert sorted(read()) == [1, 2, 3]
+
+
+def test_values_keep_their_types_in_tables(
+    targets: dict[str, Any], spark: Any, connection: Connection, tmp_path: Any, unique: str
+) -> None:
+    readers: dict[str, Callable[[], Any]] = {
+        "parquet": lambda: pq.read_table(tmp_path / "table"),
+        "memory": lambda: memory_table(unique).to_arrow(),
+    }
+    for name, read in readers.items():
+        sink: Any = registry.component("sink", name).model_validate(targets[name][0])
+        sink.write(Batch(spark.createDataFrame([row(7)], SCHEMA), "p", 0, 0, connection))
+
+        (found,) = read().to_pylist()
+
+        assert found["price"] == Decimal("1.50")
+        assert found["day"] == date(2024, 1, 2)
+        assert found["at"].replace(tzinfo=timezone.utc) == MOMENT
+        assert found["tags"] == ["a", None]
+        assert found["quote"] == {"bid": 1.0, "ask": None}
+        assert dict(found["extra"]) == {"x": 1}
+        assert found["flag"] is None
+
+
+@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "parquet"])
+def test_every_sink_says_what_it_promises(name: str) -> None:
+    sink: Any = registry.component("sink", name)
+    assert Delivery.AT_LEAST_ONCE in sink.delivers
+    assert Delivery.EXACTLY_ONCE not in sink.delivers
+    assert len(sink.__doc__.splitlines()[0]) > 20
