@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,7 +94,7 @@ class Function:
         function = cls(given, folders=(str(Path.cwd()),))
         if not callable(_loaded(function)):
             raise ValueError(f"{given!r} is not a function")
-        return function
+        return replace(function, folders=(*function.folders, *_homes(given)))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -107,6 +108,15 @@ class Function:
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         return {"type": "string", "pattern": r"^[\w.]+:[\w.]+$"}
+
+
+def _homes(path: str) -> list[str]:
+    """Return the folders that hold the module: a worker does not share this process's sys.path."""
+    spec = importlib.util.find_spec(path.partition(":")[0].partition(".")[0])
+    if spec is None or not (spec.has_location or spec.submodule_search_locations):
+        return []
+    places = spec.submodule_search_locations or [str(spec.origin)]
+    return [str(Path(place).resolve().parent) for place in places]
 
 
 def _loaded(function: Function) -> Any:
