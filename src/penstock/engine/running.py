@@ -181,7 +181,9 @@ def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> None
 
 def _state_folder(pipeline: Pipeline) -> str:
     base = pipeline.state or str(data_dir() / "pipelines")
-    return f"{base.rstrip('/')}/{pipeline.name}"
+    # Java keeps the working directory it started in; ours may be another one by now.
+    place = base.rstrip("/") if "://" in base else str(Path(base).absolute())
+    return f"{place}/{pipeline.name}"
 
 
 def _locked(state: str, name: str) -> ExitStack:

@@ -48,4 +48,6 @@ class ParquetSink(Sink):
     def write(self, batch: Batch) -> None:
         """Append the rows."""
         writer = batch.rows.write.mode("append").option("compression", self.compression)
-        writer.partitionBy(*self.partition_by).parquet(self.path)
+        # Java keeps the working directory it started in; ours may be another one by now.
+        place = self.path if "://" in self.path else str(Path(self.path).absolute())
+        writer.partitionBy(*self.partition_by).parquet(place)
