@@ -18,7 +18,9 @@ QUIET = {"log_level": 0}
 def send(connection: Connection, topic: str, values: list[bytes]) -> None:
     """Write values to a topic, and be sure that they are there."""
     failed: list[str] = []
-    producer = Producer(connection.librdkafka("producer") | QUIET)
+    # Without idempotence a retry, as on a topic that is just being made, may change the order.
+    options = {"enable.idempotence": True}
+    producer = Producer(connection.librdkafka("producer", **options) | QUIET)
     for value in values:
         producer.produce(
             topic, value, on_delivery=lambda error, _: failed.append(str(error)) if error else None
