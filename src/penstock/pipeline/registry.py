@@ -127,7 +127,7 @@ def _written(value: Component) -> dict[str, Any]:
 
 
 def _json_schema(cls: type[Component]) -> JsonSchemaValue:
-    options = cls.model_json_schema()
+    options = _inlined(cls.model_json_schema(), {})
     forms: list[JsonSchemaValue] = [options]
     if cls.main_option:
         forms.append(options["properties"][cls.main_option])
@@ -143,6 +143,18 @@ def _json_schema(cls: type[Component]) -> JsonSchemaValue:
     if options.get("required"):
         return written
     return {"oneOf": [written, {"const": cls.name}]}
+
+
+def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
+    """Put definitions in place of references: a reference means something else in a larger schema."""
+    if isinstance(schema, list):
+        return [_inlined(item, known) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    known = schema.get("$defs", known)
+    if "$ref" in schema:
+        return _inlined(known[schema["$ref"].rpartition("/")[2]], known)
+    return {key: _inlined(item, known) for key, item in schema.items() if key != "$defs"}
 
 
 AnySource = Annotated[Source, _ByName("source")]
