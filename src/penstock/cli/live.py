@@ -55,7 +55,6 @@ def _lines(running: Running, until: Callable[[], bool]) -> None:
         if time.monotonic() - shown >= _LINE_EVERY:
             shown = time.monotonic()
             say(summary(running.progress()))
-    say(summary(running.progress()))
 
 
 def _view(progress: Progress) -> RenderableType:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -35,16 +39,33 @@ def run(
 
     say(f"starting {pipeline.name} (Spark {pipeline.spark.master})")
     try:
-        with start(pipeline, once=once) as running:
-            try:
-                watch(running)
-            except KeyboardInterrupt:
-                say("stopping after the running batch (Ctrl-C again: at once)")
-                running.stop()
-                say(summary(running.progress()))
-                raise
+        with start(pipeline, once=once) as running, _interruptible() as interrupted:
+            watch(running, until=interrupted.is_set)
+            running.stop()
+            say(summary(running.progress()))
     finally:
         stop_session()
+    if interrupted.is_set():
+        raise typer.Exit(130)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Event]:
+    """The first Ctrl-C or SIGTERM asks for a stop in order; the second one ends at once."""
+    asked = Event()
+
+    def ask(_number: int, _frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        say("stopping after the running batch (Ctrl-C again: at once)")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check(file: Definition, as_json: JsonOption = False) -> None:

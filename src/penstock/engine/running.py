@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -52,6 +52,8 @@ class Running:
         self.pipeline = pipeline
         self._closing = ExitStack()
         self._stopping = self._closed = False
+        self._ended = Event()
+        self._lost: Exception | None = None
         try:
             self._start(once)
         except BaseException:
@@ -74,6 +76,7 @@ class Running:
         rows = _decoded(pipeline, Reading(spark, connection, epoch.start()))
         _try_steps(pipeline, spark, rows)
         self._query = self._begin(rows, epoch.location, once)
+        Thread(target=self._note_the_end, name=f"{pipeline.name}-end", daemon=True).start()
 
     def _begin(self, rows: DataFrame, location: str, once: bool) -> StreamingQuery:
         writer = rows.writeStream.queryName(self.pipeline.name).foreachBatch(self._loop.run)
@@ -93,7 +96,7 @@ class Running:
     @property
     def is_active(self) -> bool:
         """Whether the pipeline still runs."""
-        return bool(self._query.isActive)
+        return not self._ended.is_set()
 
     def progress(self) -> Progress:
         """Return a snapshot: state, counts, rates, lag of each partition."""
@@ -112,9 +115,7 @@ class Running:
         PipelineFailedError
             When it ended because of an error.
         """
-        with suppress(PySparkException):
-            self._query.awaitTermination(timeout)  # type: ignore[arg-type]
-        if self.is_active:
+        if not self._ended.wait(timeout):
             return False
         if error := self._error():
             raise error
@@ -129,10 +130,23 @@ class Running:
         waiting.start()
         waiting.join(grace)
         self._until_noted(deadline=time.monotonic() + 10)
-        self._query.stop()
+        if self._lost is None:
+            self._query.stop()
+        self._ended.wait(grace)
         self.progress()  # the last look at the lag, while there is a connection
         self._closed = True
         self._closing.close()
+
+    def _note_the_end(self) -> None:
+        """Wait for Spark in a thread of its own: Ctrl-C must never cut a conversation with Java short."""
+        try:
+            self._query.awaitTermination()
+        except PySparkException:
+            pass  # the query keeps its exception; `_error` asks for it
+        except Exception as error:  # the Java process is gone
+            self._lost = error
+        finally:
+            self._ended.set()
 
     def _until_noted(self, deadline: float) -> None:
         """Wait until Spark has noted the last batch as done, so that it is not run again."""
@@ -152,6 +166,8 @@ class Running:
         return str(error) if error else progress.last_error
 
     def _error(self) -> PenstockError | None:
+        if self._lost is not None:
+            return failure(self._lost, self.pipeline.name, session_log())
         error: Any = self._query.exception()
         if error is None or (self._stopping and StopRequestedError.__name__ in str(error)):
             return None

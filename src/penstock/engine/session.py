@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any
 
 from pyspark import SparkContext
@@ -27,6 +28,8 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
     global _jvm, _options
     wanted = options or _options or SparkOptions()
     with _lock:
+        if _jvm is None and (found := SparkSession.getActiveSession()) is not None:
+            return found  # somebody else's: a notebook, spark-submit, a managed cluster
         if _jvm is None:
             _jvm, _options = start_jvm(wanted.memory, _settings(wanted)), wanted
             atexit.register(stop_session)
@@ -64,9 +67,12 @@ def _connected(jvm: Jvm) -> SparkSession:
     # PySpark finds a Java process that already runs through these two variables.
     os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         return SparkSession.builder.getOrCreate()
     finally:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGINT, interrupt)  # PySpark's own would cancel the running batch
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -10,8 +9,7 @@ from typing import TypeVar
 import orjson
 
 from penstock.config import Connection
-from penstock.embedded import jars
-from penstock.embedded.java import find_java
+from penstock.embedded.tools import run_tool
 from penstock.kafka import Admin, Consumer, Producer
 from penstock.kafka.reading import read_span
 from penstock.record import Record
@@ -67,18 +65,4 @@ def read_all(connection: Connection, topic: str) -> list[Record]:
 
 def consumer_groups_tool(connection: Connection, *arguments: str) -> str:
     """Run `kafka-consumer-groups`, Kafka's own, and return what it prints."""
-    classpath = ":".join(map(str, [*jars.fetch("broker"), *jars.fetch("tools")]))
-    command = [
-        str(find_java().path),
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        classpath,
-        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server",
-        connection.brokers,
-        *arguments,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode:
-        raise AssertionError(f"kafka-consumer-groups failed: {done.stdout}{done.stderr}")
-    return done.stdout
+    return run_tool("kafka-consumer-groups", connection, list(arguments))

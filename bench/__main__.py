@@ -1,0 +1,33 @@
+"""`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput"."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench import memory, startup, throughput
+from bench.harness import Result, report
+from penstock import Broker
+from penstock.engine import stop_session
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench ARGS=...")
+    parser.add_argument("cases", nargs="*", default=["throughput", "startup", "memory"])
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    results: list[Result] = []
+    with Broker() as broker:
+        if "throughput" in given.cases:
+            results += throughput.run(broker.connection, given.rows, given.rounds)
+            stop_session()
+        if "startup" in given.cases:
+            results.append(startup.run(broker.connection, given.rounds))
+        if "memory" in given.cases:
+            memory.run(broker.connection, small=given.rows // 3, factor=10)
+    if results:
+        report(results)
+
+
+if __name__ == "__main__":
+    main()
