@@ -40,10 +40,19 @@ def parse_pipeline(text: str, origin: str = "definition") -> Pipeline:
             [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
         )
     try:
-        return Pipeline(**resolve_references(value))
+        return Pipeline(**dict(_filled_in(value)))
     except DefinitionError as error:
         placed = [replace(found, line=_line(found.path, lines)) for found in error.problems]
         raise DefinitionError(sorted(placed, key=lambda found: found.line or 0), origin) from None
+
+
+def _filled_in(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Fill in references, but for the connection's: it fills in its own, and only once."""
+    for key, part in value.items():
+        try:
+            yield key, part if key == "connection" else resolve_references(part)
+        except ConfigError as error:
+            raise DefinitionError([Problem((key,), str(error))]) from None
 
 
 def _import_beside(file: Path) -> None:
