@@ -24,7 +24,7 @@ def find_epoch(
 ) -> Epoch:
     """Return the epoch to go on with, or begin a new one and commit its start to the group."""
     require_topics(source, admin)
-    committed = group.committed()
+    committed = group.committed(admin.partitions(_wanted(source)))
     epoch = checkpoint.newest()
     last = epoch.last() if epoch else None
     if epoch and last and goes_on(committed, epoch.end_of(last.id - 1), last, delivery):

@@ -69,7 +69,9 @@ class Running:
         group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
         source = _kafka(pipeline)
         pipeline.sink.prepare()
-        spark = spark_session(pipeline.spark)
+        # A pipeline that says nothing about Spark takes the session that is there.
+        chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
+        spark = spark_session(chosen)
         checkpoint = Checkpoint(Folder(spark, state))
         epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
         self._loop = BatchLoop(pipeline, source, connection, epoch, group)

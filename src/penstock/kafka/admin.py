@@ -13,7 +13,7 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka import TopicCollection as Names
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
     AdminClient,
@@ -27,6 +27,7 @@ from penstock.kafka import describe
 from penstock.kafka.errors import MOVING, REFUSED, topic_missing, translate
 from penstock.kafka.handle import Handle, Partition
 from penstock.kafka.model import GroupDetail, GroupInfo, TopicDetail, TopicInfo
+from penstock.kafka.offsets import GroupOffsets
 
 _PAUSE = 0.05
 _NO_GROUP = KafkaError.GROUP_ID_NOT_FOUND
@@ -46,6 +47,7 @@ class Admin:
 
     def __init__(self, connection: Connection, timeout: float = 10.0) -> None:
         self.timeout = timeout
+        self._connection = connection
         self._handle = Handle(connection, "admin")
         self._client: Any = AdminClient(self._handle.settings())
 
@@ -150,13 +152,8 @@ class Admin:
         self, group: str, partitions: Iterable[Partition] | None = None
     ) -> dict[Partition, int]:
         """What a group committed; partitions without a committed offset are not in the answer."""
-        asked = None if partitions is None else [TopicPartition(*p) for p in partitions]
-        if asked == []:
-            return {}
-        request = [ConsumerGroupTopicPartitions(group, asked)]
-        doing = f"reading the offsets of group {group!r}"
-        told = self._each(doing, self._client.list_consumer_group_offsets, request, quiet=_NO_GROUP)
-        return describe.committed(told.get(group))
+        with GroupOffsets(self._connection, group, self.timeout) as offsets:
+            return offsets.committed(partitions)
 
     # -- how a question is put
 

@@ -104,14 +104,6 @@ def group_detail(
     )
 
 
-def committed(answer: Any) -> dict[Partition, int]:
-    """The offsets that a group really committed: Kafka marks the others with a negative number."""
-    if answer is None:
-        return {}
-    told = answer.topic_partitions
-    return {(tp.topic, tp.partition): tp.offset for tp in told if tp.offset >= 0}
-
-
 def is_dead(group: Any) -> bool:
     """Brokers before Kafka 4 describe a group that does not exist as a dead one."""
     return bool(group.state == ConsumerGroupState.DEAD)

@@ -5,20 +5,25 @@ Spark reads partitions without a consumer group; this keeps the group's place in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.config import Connection
-from penstock.kafka.admin import Admin
-from penstock.kafka.errors import translate
+from penstock.kafka.errors import MOVING, translate
 from penstock.kafka.handle import Handle, Partition
+
+_PAUSE = 0.05
 
 
 class GroupOffsets:
     """The committed offsets of one group, over a connection that stays open between commits.
+
+    It is a consumer underneath, not librdkafka's admin client: that one has no group of its own, and
+    crashes the process (2.16) when it asks for offsets while the group's coordinator moves.
 
     Examples
     --------
@@ -31,9 +36,9 @@ class GroupOffsets:
 
     def __init__(self, connection: Connection, group: str, timeout: float = 10.0) -> None:
         self.group = group
+        self.timeout = timeout
         self._handle = Handle(connection, "consumer", **_never_joins(group, timeout))
         self._client: Any = Client(self._handle.settings())
-        self._admin = Admin(connection, timeout)
 
     def __enter__(self) -> GroupOffsets:
         return self
@@ -42,36 +47,57 @@ class GroupOffsets:
         self.close()
 
     def committed(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
-        """What the group committed, in all partitions or in the given ones."""
-        return self._admin.committed(self.group, partitions)
+        """What the group committed, in all partitions of the cluster or in the given ones."""
+        asked = (
+            self._everything() if partitions is None else [TopicPartition(*p) for p in partitions]
+        )
+        if not asked:
+            return {}
+        told = self._ask("reading", lambda: self._client.committed(asked, timeout=self.timeout))
+        return {(p.topic, p.partition): p.offset for p in told if p.offset >= 0}
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Commit the offset of the next record to read, for each partition; wait for the answer."""
         if not offsets:
             return
         wanted = [TopicPartition(*where, offset) for where, offset in offsets.items()]
-        self._handle.seen.clear()
-        try:
-            self._check(self._client.commit(offsets=wanted, asynchronous=False))
-        except KafkaException as problem:
-            raise self._translated(problem) from problem
-        # Nobody polls this client: serve what it has to log, or that piles up in memory.
-        self._client.poll(0)
+        self._ask("committing", lambda: self._client.commit(offsets=wanted, asynchronous=False))
 
     def close(self) -> None:
-        """Close both connections; the group's offsets stay as they are."""
+        """Close the connection; the group's offsets stay as they are."""
         self._client.close()
-        self._admin.close()
 
-    def _check(self, answers: Iterable[TopicPartition]) -> None:
-        for answer in answers:
-            if answer.error is not None:
-                raise KafkaException(answer.error)
+    def _everything(self) -> list[TopicPartition]:
+        topics = self._ask("reading", lambda: self._client.list_topics(timeout=self.timeout)).topics
+        return [TopicPartition(t.topic, p) for t in topics.values() for p in t.partitions]
 
-    def _translated(self, problem: KafkaException) -> Exception:
+    def _ask(self, doing: str, call: Callable[[], Any]) -> Any:
+        """Ask, and ask again while the group's coordinator moves and there is time."""
+        deadline = time.monotonic() + self.timeout
+        self._handle.seen.clear()
+        while True:
+            try:
+                return _whole(call())
+            except KafkaException as problem:
+                if problem.args[0].code() not in MOVING or time.monotonic() > deadline:
+                    raise self._translated(doing, problem) from problem
+            finally:
+                # Nobody polls this client: serve what it has to log, or that piles up in memory.
+                self._client.poll(0)
+            time.sleep(_PAUSE)
+
+    def _translated(self, doing: str, problem: KafkaException) -> Exception:
         self._client.poll(0)
-        doing = f"committing the offsets of group {self.group!r}"
-        return translate(problem.args[0], doing, self._handle.brokers, self._handle.seen)
+        what = f"{doing} the offsets of group {self.group!r}"
+        return translate(problem.args[0], what, self._handle.brokers, self._handle.seen)
+
+
+def _whole(answer: Any) -> Any:
+    """An answer about partitions counts only when none of them has an error."""
+    for partition in answer if isinstance(answer, list) else ():
+        if partition.error is not None:
+            raise KafkaException(partition.error)
+    return answer
 
 
 def _never_joins(group: str, timeout: float) -> dict[str, Any]:

@@ -30,6 +30,15 @@ def _milliseconds(given: Any) -> Any:
     return given
 
 
+# The Java client's defaults (500 records a poll, 1 MiB a partition) starve Spark: docs/decisions/002.
+_FETCHING = {
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": str(8 * 2**20),
+    "kafka.fetch.max.bytes": str(64 * 2**20),
+}
+
+
 class AtTime(BaseModel):
     """The first record at or after a point in time, in each partition."""
 
@@ -113,7 +122,7 @@ class KafkaSource(Source):
             else {"subscribe": ",".join(self.topics)}
         )
         return {
-            "kafka.isolation.level": "read_committed",
+            **_FETCHING,
             **reading.connection.spark(),
             **which,
             "startingOffsets": offsets_as_json(reading.start),
