@@ -70,22 +70,21 @@ def _stream(broker: Broker, folder: Path, seconds: float, rate: int) -> None:
     )
     with Admin(broker.connection) as admin:
         admin.create_topic(TOPIC, 2)
-        say(f"2/4  making {rate:,} trades per second for {seconds:.0f} s into the topic {TOPIC!r}")
         try:
-            with _trades(broker.connection, seconds, rate) as made:
-                _run(definition, made)
+            _run(definition, broker.connection, seconds, rate)
         finally:
             stop_session()
         _show_table(folder / "table")
         _show_lag(admin)
 
 
-def _run(definition: Path, made: Event) -> None:
-    say(f"3/4  running {definition} on Spark")
+def _run(definition: Path, connection: Connection, seconds: float, rate: int) -> None:
+    say(f"2/4  starting the pipeline {definition} on Spark")
     with start(read_pipeline(definition)) as running:
-        watch(running, until=lambda: made.is_set() and running.progress().total_lag == 0)
-    if not running.progress().rows:
-        say(summary(running.progress()))
+        say(f"3/4  making {rate:,} trades per second for {seconds:.0f} s into the topic {TOPIC!r}")
+        with _trades(connection, seconds, rate) as made:
+            watch(running, until=lambda: made.is_set() and running.progress().total_lag == 0)
+    say(f"     {summary(running.progress())}")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from penstock.errors import PenstockError
 
 COMMANDS = {
     "demo": Entry("penstock.cli.demo:demo", "Stream generated trades into a table."),
-    "run": Entry("penstock.cli.pipelines:run", "Run a pipeline."),
+    "run": Entry("penstock.cli.pipelines:run", "Run a pipeline.", True),
     "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
     "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
@@ -71,7 +71,7 @@ def penstock(
 ) -> None:
     """Kafka for Python: produce, consume and administer; stream topics into tables on Spark.
 
-    --connection and --brokers may also stand behind topics, groups, produce, consume and doctor.
+    --connection and --brokers may also stand behind run, topics, groups, produce, consume and doctor.
     """
     if log_format not in ("text", "json"):
         raise typer.BadParameter(f"{log_format!r} is not a log format; allowed: text, json")

@@ -10,9 +10,9 @@ from threading import Event
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from penstock.cli.options import JsonOption
+from penstock.cli.options import Cluster, JsonOption
 from penstock.cli.output import messages, print_json, say
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
@@ -23,6 +23,7 @@ Definition = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline def
 
 
 def run(
+    context: typer.Context,
     file: Definition,
     once: Annotated[
         bool, typer.Option("--once", help="End when what is there now is in the table.")
@@ -32,7 +33,7 @@ def run(
 
     Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
     """
-    pipeline = read_pipeline(file)
+    pipeline = _on_the_cluster_given(read_pipeline(file), context.obj)
     # Spark's parts are imported only when the definition is right: a mistake is told at once.
     from penstock.cli.live import summary, watch  # noqa: PLC0415
     from penstock.engine import start, stop_session  # noqa: PLC0415
@@ -47,6 +48,13 @@ def run(
         stop_session()
     if interrupted.is_set():
         raise typer.Exit(130)
+
+
+def _on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
+    """--connection and --brokers win over what the definition says."""
+    if not (cluster.connection or cluster.brokers):
+        return pipeline
+    return pipeline.model_copy(update={"connection": cluster.find()})
 
 
 @contextmanager
@@ -104,7 +112,7 @@ def _bar() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        DownloadColumn(),
         console=messages(),
     )
 

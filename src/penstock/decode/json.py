@@ -7,12 +7,13 @@ from functools import partial
 from typing import cast
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, field_validator
 from pyspark.sql.types import StructType
 
 from penstock.decode.kernels.json import JsonKernel
 from penstock.decode.kernels.outcome import Decoded
 from penstock.decode.workers import ArrowDecode, Kernel
+from penstock.errors import ConfigError
 from penstock.pipeline.schema import Schema
 
 
@@ -29,6 +30,15 @@ class JsonDecode(ArrowDecode):
         alias="schema",
         description="The columns, as `symbol string not null, price double` or as a mapping.",
     )
+
+    @field_validator("schema_")
+    @classmethod
+    def _can_be_decoded(cls, schema: Schema) -> Schema:
+        try:
+            JsonKernel(schema)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return schema
 
     def columns(self) -> list[str]:
         """Return the value."""

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 from penstock.engine.counting import Failures, counted, failures_in
 from penstock.errors import PipelineFailedError
+from penstock.kafka import Admin
 from penstock.pipeline import Batch, Decode, Sink
 from penstock.sinks.kafka import KafkaSink
 
@@ -30,7 +31,7 @@ def write_dead_letters(
         seen, *failures_in(), f.first("error").alias("error"), f.first(_place()).alias("place")
     )
     rows = _for_topic(failed, batch) if isinstance(sink, KafkaSink) else _for_table(failed, batch)
-    target = sink if not isinstance(sink, KafkaSink) else _into_topic(sink)
+    target = _into_topic(sink, batch) if isinstance(sink, KafkaSink) else sink
     target.write(replace(batch, rows=rows))
     found = counted(seen)
     again = Failures(found["failed"], found["fingerprint"])
@@ -79,5 +80,9 @@ def _for_topic(failed: DataFrame, batch: Batch) -> DataFrame:
     return failed.select("key", "value", f.concat(own, f.array(*added)).alias("headers"))
 
 
-def _into_topic(sink: KafkaSink) -> KafkaSink:
+def _into_topic(sink: KafkaSink, batch: Batch) -> KafkaSink:
+    """Return the sink that writes whole records, into a topic that is there."""
+    with Admin(sink.connection or batch.connection) as admin:
+        if sink.topic not in {topic.name for topic in admin.topics()}:
+            admin.create_topic(sink.topic)
     return sink.model_copy(update={"key": "key", "value": "value", "headers": "headers"})

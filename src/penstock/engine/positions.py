@@ -106,9 +106,9 @@ def require_topics(source: KafkaSource, admin: Admin) -> None:
     existing = {topic.name for topic in admin.topics()} if source.topics else set()
     for topic in source.topics:
         if topic not in existing:
-            hint = nearest(topic, sorted(existing)) if existing else "the cluster has no topics"
+            hint = nearest(topic, sorted(existing)) if existing else "the cluster has none"
             raise ConfigError(
-                f"there is no topic {topic!r}; {hint} To make it: penstock topics create {topic}"
+                f"there is no topic {topic!r}; {hint}\nto make it: penstock topics create {topic}"
             )
 
 

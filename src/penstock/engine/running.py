@@ -69,6 +69,7 @@ class Running:
         group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
         source = _kafka(pipeline)
         pipeline.sink.prepare()
+        pipeline.dead_letter_sink.prepare()
         # A pipeline that says nothing about Spark takes the session that is there.
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)

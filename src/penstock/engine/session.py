@@ -100,6 +100,8 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.warehouse.dir": str(Path(scratch) / f"penstock-warehouse-{os.getuid()}"),
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
         # Not Kafka: only its newer writer lets a batch be counted in the pass that writes it.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.redaction.regex": "(?i)secret|password|token|jaas|keystore|truststore|access[.]key",

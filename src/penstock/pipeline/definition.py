@@ -14,6 +14,10 @@ from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, c
 from penstock.pipeline.values import AnyConnection, Duration
 
 
+def _or_text(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"type": "string"})
+
+
 class SparkOptions(BaseModel):
     """Where and how Spark runs."""
 
@@ -55,7 +59,9 @@ class Pipeline(BaseModel):
     )
     dead_letters: AnySink | None = Field(
         default=None,
-        description="Where bad records go; default: the topic `<name>.dead-letters`.",
+        description="Where bad records go: a sink, or the name of a topic; "
+        "default: the topic `<name>.dead-letters`.",
+        json_schema_extra=_or_text,
     )
     every: Duration = Field(
         default=0.0, ge=0, description="Shortest time between two batches; 0: as fast as can be."

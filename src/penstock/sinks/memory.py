@@ -49,12 +49,13 @@ class MemoryTable:
         return int(self.to_arrow().num_rows)
 
 
+_DEFAULT_LIMIT = 1_000_000
 _tables: dict[str, MemoryTable] = {}
 
 
 def memory_table(name: str) -> MemoryTable:
-    """Return the table that a memory sink of this name has filled."""
-    return _tables[name]
+    """Return the table that a memory sink of this name fills; empty before its first batch."""
+    return _tables.setdefault(name, MemoryTable(_DEFAULT_LIMIT))
 
 
 class MemorySink(Sink):
@@ -68,10 +69,11 @@ class MemorySink(Sink):
 
     table: str = Field(min_length=1, description="The table's name.")
     limit: int = Field(
-        default=1_000_000, ge=1, description="The most rows to keep; the oldest fall out."
+        default=_DEFAULT_LIMIT, ge=1, description="The most rows to keep; the oldest fall out."
     )
 
     def write(self, batch: Batch) -> None:
         """Append the rows to the table."""
-        rows = batch.rows.toArrow()
-        _tables.setdefault(self.table, MemoryTable(self.limit)).append(rows)
+        table = memory_table(self.table)
+        table.limit = self.limit
+        table.append(batch.rows.toArrow())

@@ -8,7 +8,15 @@ from collections import defaultdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from penstock.pipeline import Offsets, Reading, Source
 
@@ -43,9 +51,11 @@ class AtTime(BaseModel):
     """The first record at or after a point in time, in each partition."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    timestamp: Annotated[int, BeforeValidator(_milliseconds)] = Field(
-        description="ISO-8601, or milliseconds since 1970."
-    )
+    timestamp: Annotated[
+        int,
+        BeforeValidator(_milliseconds),
+        WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "format": "date-time"}]}),
+    ] = Field(description="ISO-8601, or milliseconds since 1970.")
 
 
 class AtOffsets(BaseModel):
@@ -64,9 +74,13 @@ class KafkaSource(Source):
     name = "kafka"
     main_option = "topics"
 
-    topics: Annotated[list[str], BeforeValidator(_names)] = Field(
-        default_factory=list, description="Topics to read: one, or several."
-    )
+    topics: Annotated[
+        list[str],
+        BeforeValidator(_names),
+        WithJsonSchema(
+            {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+        ),
+    ] = Field(default_factory=list, description="Topics to read: one, or several.")
     pattern: str | None = Field(
         default=None, description="Instead of topics: a regular expression for topic names."
     )
