@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import missing_extra
+
 __version__ = "0.1.0"
 
 _PLACES = {
@@ -56,7 +58,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value = getattr(import_module(_PLACES[name]), name)
+    try:
+        value = getattr(import_module(_PLACES[name]), name)
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "running a pipeline") from missing
     globals()[name] = value
     return value
 

@@ -77,6 +77,19 @@ class MissingExtraError(SetupError):
         super().__init__(f"{needed_for} needs an extra: pip install 'penstock[{extra}]'")
 
 
+_EXTRA_OF = dict.fromkeys(("pyspark", "pyarrow", "pandas", "msgspec", "sqlglot"), "spark")
+
+
+def missing_extra(missing: ModuleNotFoundError, needed_for: str) -> Exception:
+    """Return the error that names the extra to install, or the given one where none would help.
+
+    >>> str(missing_extra(ModuleNotFoundError(name="pyspark.sql"), "a pipeline"))
+    "a pipeline needs an extra: pip install 'penstock[spark]'"
+    """
+    extra = _EXTRA_OF.get((missing.name or "").partition(".")[0])
+    return MissingExtraError(extra, needed_for) if extra else missing
+
+
 class TransientError(PenstockError):
     """Another system is away or busy: the same call may work after `retry_after` seconds."""
 

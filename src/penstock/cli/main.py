@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from penstock.cli.lazy import Entry, group_of, load
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, missing_extra
 
 COMMANDS = {
     "demo": Entry("penstock.cli.demo:demo", "Stream generated trades into a table."),
@@ -82,7 +82,7 @@ def penstock(
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line, and end the process with the exit code of what happened."""
     try:
-        get_command(app).main(args=args, prog_name="penstock")
+        _run(args)
     except SystemExit as end:
         raise SystemExit(_flushed(end.code)) from None
     except PenstockError as error:
@@ -90,6 +90,13 @@ def main(args: Sequence[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except Exception as error:  # the last stop: nothing behind it could tell the user
         raise SystemExit(_crashed(error)) from None
+
+
+def _run(args: Sequence[str] | None) -> None:
+    try:
+        get_command(app).main(args=args, prog_name="penstock")
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "this command") from missing
 
 
 def _flushed(code: str | int | None) -> str | int | None:

@@ -12,7 +12,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from penstock.errors import MissingExtraError, nearest
+from penstock.errors import missing_extra, nearest
 from penstock.pipeline.component import Component, Decode, Sink, Source, Step
 
 GROUP = "penstock.components"
@@ -47,9 +47,7 @@ def component(kind: str, name: str) -> type[Component]:
     try:
         loaded: type[Component] = entry.load()
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] == "penstock":
-            raise
-        raise MissingExtraError("spark", f"the {kind} {name!r}") from missing
+        raise missing_extra(missing, f"the {kind} {name!r}") from missing
     return loaded
 
 
