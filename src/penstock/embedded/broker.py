@@ -34,9 +34,10 @@ class Broker:
 
     Examples
     --------
-    >>> with Broker() as broker:  # doctest: +SKIP
-    ...     print(broker.bootstrap_servers)
-    127.0.0.1:24817
+    ::
+
+        with Broker() as broker:
+            print(broker.bootstrap_servers)  # 127.0.0.1:24817
     """
 
     def __init__(

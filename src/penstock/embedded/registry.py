@@ -28,9 +28,10 @@ class SchemaRegistry:
 
     Examples
     --------
-    >>> with SchemaRegistry() as registry:  # doctest: +SKIP
-    ...     print(registry.url)
-    http://127.0.0.1:21433/apis/ccompat/v7
+    ::
+
+        with SchemaRegistry() as registry:
+            print(registry.url)  # http://127.0.0.1:21433/apis/ccompat/v7
     """
 
     def __init__(self, *, port: int = 0, detached: bool = False) -> None:

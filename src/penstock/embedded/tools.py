@@ -25,8 +25,9 @@ DEADLINE = 120.0
 def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str:
     """Run a tool of Kafka's and give what it printed.
 
-    >>> run_tool("kafka-consumer-groups", connection, ["--list"])  # doctest: +SKIP
-    'billing'
+    ::
+
+        run_tool("kafka-consumer-groups", connection, ["--list"])  # 'billing'
     """
     if name not in TOOLS:
         raise ConfigError(f"there is no tool {name!r}: {nearest(name, list(TOOLS))}")

@@ -7,8 +7,9 @@ a batch is wrong are its records looked at one by one, so that a bad record neve
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -44,27 +45,23 @@ class ParserKernel:
 
     def __call__(self, batch: pa.RecordBatch) -> Decoded:
         """Return the rows of the records that parse and fit, and a failure for each other record."""
-        failures: list[Failure] = []
-        parsed = self._parsed(batch, failures)
-        rows = self._fitted(parsed, failures)
-        origins = pa.array([record.index for record in parsed for _ in record.rows], pa.int64())
-        if failures:
-            bad = {failure.index for failure in failures}
-            kept = [r for r in parsed if r.index not in bad]
-            origins = pa.array([r.index for r in kept for _ in r.rows], pa.int64())
-        failures.sort(key=lambda failure: failure.index)
-        return Decoded(rows, failures, origins)
-
-    def _parsed(self, batch: pa.RecordBatch, failures: list[Failure]) -> list[_Parsed]:
         try:
-            arguments = [batch.column(name).cast(pa.string()).to_pylist() for name in self._columns]
-            results = list(map(self._parse, *arguments))
-            return [_Parsed(i, self._rows(result)) for i, result in enumerate(results)]
+            return self._all_at_once(batch)
         except Exception:  # the parser is the user's: whatever it raises is some record's error
-            return self._parsed_one_by_one(batch, failures)
+            return self._one_by_one(batch)
 
-    def _parsed_one_by_one(self, batch: pa.RecordBatch, failures: list[Failure]) -> list[_Parsed]:
-        parsed = []
+    def _all_at_once(self, batch: pa.RecordBatch) -> Decoded:
+        arguments = [batch.column(name).cast(pa.string()).to_pylist() for name in self._columns]
+        results = list(map(self._parse, *arguments))
+        if set(map(type, results)) == {dict} and self._names.issuperset(
+            chain.from_iterable(results)
+        ):
+            return Decoded(self._convert(results), ())
+        parsed = [_Parsed(index, self._rows(result)) for index, result in enumerate(results)]
+        return Decoded(self._convert(_rows_of(parsed)), (), _origins_of(parsed))
+
+    def _one_by_one(self, batch: pa.RecordBatch) -> Decoded:
+        parsed, failures = [], []
         columns = [batch.column(name) for name in self._columns]
         for index in range(batch.num_rows):
             try:
@@ -72,7 +69,10 @@ class ParserKernel:
                 parsed.append(_Parsed(index, self._rows(self._parse(*arguments))))
             except Exception as error:
                 failures.append(_failure(index, error))
-        return parsed
+        rows = self._fitted(parsed, failures)
+        failures.sort(key=lambda failure: failure.index)
+        bad = {failure.index for failure in failures}
+        return Decoded(rows, failures, _origins_of(r for r in parsed if r.index not in bad))
 
     def _rows(self, result: Any) -> list[Row]:
         if type(result) is dict:
@@ -107,7 +107,7 @@ class ParserKernel:
     def _fitted(self, records: list[_Parsed], failures: list[Failure]) -> pa.RecordBatch:
         """Convert all rows at once; where that fails, halve until the record is found."""
         try:
-            return self._convert([row for record in records for row in record.rows])
+            return self._convert(_rows_of(records))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             if len(records) <= 1:
                 failures.extend(_failure(record.index, error) for record in records)
@@ -125,6 +125,14 @@ class ParserKernel:
             if batch.column(name).null_count:
                 raise ValueError(f"the column {name!r} is required, and the parser gave no value")
         return batch
+
+
+def _rows_of(records: Iterable[_Parsed]) -> list[Row]:
+    return [row for record in records for row in record.rows]
+
+
+def _origins_of(records: Iterable[_Parsed]) -> pa.Array:
+    return pa.array([record.index for record in records for _ in record.rows], pa.int64())
 
 
 def accepted_arguments(function: Callable[..., Any], path: str) -> int:
