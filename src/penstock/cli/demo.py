@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -23,7 +23,7 @@ from penstock.cli.output import say
 from penstock.config import Connection
 from penstock.config.places import data_dir
 from penstock.embedded import Broker
-from penstock.engine import start, stop_session
+from penstock.engine import Running, start, stop_session
 from penstock.kafka import Admin, Producer
 from penstock.pipeline import read_pipeline
 
@@ -39,7 +39,7 @@ decode:
   json:
     schema: symbol string not null, price double not null, size int not null, at timestamp
 steps:
-  - sql: SELECT *, price * size AS amount FROM rows
+  - sql: SELECT *, round(price * size, 2) AS amount FROM rows
 sink:
   parquet: {{path: "{table}"}}
 dead_letters: trades.dead-letters
@@ -48,7 +48,7 @@ state: "{state}"
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(min=1, help="How long trades are made.")] = 10.0,
+    seconds: Annotated[float, typer.Option(min=1, help="How long to stream.")] = 10.0,
     rate: Annotated[int, typer.Option(min=1, help="Trades per second.")] = 5000,
 ) -> None:
     """Start a broker, stream generated trades into a Parquet table, and show the table."""
@@ -81,33 +81,43 @@ def _stream(broker: Broker, folder: Path, seconds: float, rate: int) -> None:
 def _run(definition: Path, connection: Connection, seconds: float, rate: int) -> None:
     say(f"2/4  starting the pipeline {definition} on Spark")
     with start(read_pipeline(definition)) as running:
-        say(f"3/4  making {rate:,} trades per second for {seconds:.0f} s into the topic {TOPIC!r}")
-        with _trades(connection, seconds, rate) as made:
-            watch(running, until=lambda: made.is_set() and running.progress().total_lag == 0)
+        say(f"3/4  making {rate:,} trades per second into the topic {TOPIC!r}")
+        with _trades(connection, rate):
+            watch(running, until=_for_seconds(running, seconds))
+        watch(running, until=lambda: running.progress().total_lag == 0)
     say(f"     {summary(running.progress())}")
 
 
+def _for_seconds(running: Running, seconds: float) -> Callable[[], bool]:
+    """Return a clock that starts with the first batch, when there is something to see."""
+    began: list[float] = []
+
+    def over() -> bool:
+        if not began and running.progress().batches:
+            began.append(time.monotonic())
+        return bool(began) and time.monotonic() - began[0] >= seconds
+
+    return over
+
+
 @contextmanager
-def _trades(connection: Connection, seconds: float, rate: int) -> Iterator[Event]:
-    """Make trades in the background; the event is set when all of them are in the topic."""
-    made, stop = Event(), Event()
+def _trades(connection: Connection, rate: int) -> Iterator[None]:
+    """Make trades in the background until the block ends; then all of them are in the topic."""
+    stop = Event()
 
     def make() -> None:
         with Producer(connection) as producer:
-            until = time.monotonic() + seconds
-            while time.monotonic() < until and not stop.is_set():
+            while not stop.wait(0.1):
                 for _ in range(rate // 10):
                     producer.produce(TOPIC, *_trade())
-                stop.wait(0.1)
-        made.set()
 
     thread = Thread(target=make, daemon=True)
     thread.start()
     try:
-        yield made
+        yield
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(30)
 
 
 def _trade() -> tuple[bytes, bytes]:
