@@ -6,7 +6,6 @@ import fcntl
 import shutil
 import tarfile
 from pathlib import Path
-from types import TracebackType
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -101,12 +100,7 @@ class SchemaRegistry:
     def __enter__(self) -> SchemaRegistry:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
