@@ -13,7 +13,14 @@ import pyarrow.parquet as pq
 
 def test_the_demo_streams_trades_into_a_table_and_shows_a_lag_of_zero(tmp_path: Path) -> None:
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("penstock")), "demo", "--seconds", "1", "--rate", "500"],
+        [
+            str(Path(sys.executable).with_name("penstock")),
+            "demo",
+            "--seconds",
+            "1",
+            "--rate",
+            "500",
+        ],
         capture_output=True,
         text=True,
         timeout=180,

@@ -18,6 +18,14 @@ def trades(first: int, until: int) -> list[dict[str, Any]]:
     return [{"id": i, "symbol": f"S{i % 3}", "price": i / 2} for i in range(first, until)]
 
 
+def to_table(pipeline: Any, folder: Any, **source: Any) -> Any:
+    return pipeline(
+        source={"kafka": source},
+        decode={"json": {"schema": TRADES}},
+        sink={"parquet": str(folder / "table")},
+    )
+
+
 def run_once(definition: Any) -> Any:
     with start(definition, once=True) as running:
         running.wait(120)
@@ -54,11 +62,7 @@ def test_every_record_is_in_the_table_and_the_group_stands_at_the_end(
 def test_a_second_run_goes_on_where_the_first_stopped(
     connection: Connection, topic: Any, pipeline: Any, tmp_path: Any
 ) -> None:
-    definition = pipeline(
-        source={"kafka": topic()},
-        decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(tmp_path / "table")},
-    )
+    definition = to_table(pipeline, tmp_path, topics=topic())
     fill(connection, topic(), trades(0, 50), partitions=2)
     run_once(definition)
     fill(connection, topic(), trades(50, 80), partitions=2)
@@ -71,11 +75,7 @@ def test_small_batches_cover_the_backlog_with_exact_ranges(
     connection: Connection, topic: Any, pipeline: Any, tmp_path: Any
 ) -> None:
     fill(connection, topic(), trades(0, 100), partitions=2)
-    definition = pipeline(
-        source={"kafka": {"topics": topic(), "max_records_per_batch": 30}},
-        decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(tmp_path / "table")},
-    )
+    definition = to_table(pipeline, tmp_path, topics=topic(), max_records_per_batch=30)
 
     progress = run_once(definition)
 
@@ -87,11 +87,7 @@ def test_small_batches_cover_the_backlog_with_exact_ranges(
 def test_kafkas_own_tool_shows_the_true_lag_and_its_reset_is_obeyed(
     connection: Connection, topic: Any, pipeline: Any, tmp_path: Any
 ) -> None:
-    definition = pipeline(
-        source={"kafka": topic()},
-        decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(tmp_path / "table")},
-    )
+    definition = to_table(pipeline, tmp_path, topics=topic())
     fill(connection, topic(), trades(0, 40))
     run_once(definition)
     fill(connection, topic(), trades(40, 50))
@@ -113,11 +109,7 @@ def test_a_reset_by_exactly_one_batch_is_obeyed(
 ) -> None:
     from penstock.kafka import GroupOffsets
 
-    definition = pipeline(
-        source={"kafka": topic()},
-        decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(tmp_path / "table")},
-    )
+    definition = to_table(pipeline, tmp_path, topics=topic())
     fill(connection, topic(), trades(0, 10))
     run_once(definition)
     fill(connection, topic(), trades(10, 20))
@@ -208,11 +200,7 @@ def test_stop_finishes_the_running_batch_and_nothing_is_read_twice(
     connection: Connection, topic: Any, pipeline: Any, tmp_path: Any
 ) -> None:
     fill(connection, topic(), trades(0, 600), partitions=2)
-    definition = pipeline(
-        source={"kafka": {"topics": topic(), "max_records_per_batch": 100}},
-        decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(tmp_path / "table")},
-    )
+    definition = to_table(pipeline, tmp_path, topics=topic(), max_records_per_batch=100)
 
     running = start(definition)
     eventually(lambda: running.progress().batches >= 2)
