@@ -81,7 +81,8 @@ class Jvm:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._archive.keep()
+        if self.process.returncode == 0:
+            self._archive.keep()
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,15 @@ class _Archive:
         if self.path.exists():
             return [f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto"]
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._remove_drafts()
         return [f"-XX:ArchiveClassesAtExit={self.fresh}"]
+
+    def _remove_drafts(self) -> None:
+        """Remove what processes left behind that were killed before they could keep it."""
+        for draft in self.path.parent.glob(f"{self.path.stem}.*"):
+            pid = draft.suffix.removeprefix(".")
+            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+                draft.unlink(missing_ok=True)
 
     def keep(self) -> None:
         if self.fresh.exists():
