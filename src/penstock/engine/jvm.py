@@ -168,8 +168,9 @@ def _properties(settings: dict[str, str]) -> str:
 
 
 def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {
-        "SPARK_HOME": str(_spark_home()),
+    # No SPARK_HOME: with it, workers would import PySpark from a zip instead of from where it is installed.
+    inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    environment = inherited | {
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }

@@ -102,6 +102,7 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+        "spark.python.daemon.module": "penstock.decode.daemon",
         # Not Kafka: only its newer writer lets a batch be counted in the pass that writes it.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.redaction.regex": "(?i)secret|password|token|jaas|keystore|truststore|access[.]key",
