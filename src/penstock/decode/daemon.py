@@ -27,4 +27,4 @@ def forget_archives() -> None:
 
 if __name__ == "__main__":
     forget_archives()
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]

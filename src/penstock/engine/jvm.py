@@ -168,7 +168,7 @@ def _properties(settings: dict[str, str]) -> str:
 
 
 def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[bytes]:
-    # No SPARK_HOME: with it, workers would import PySpark from a zip instead of from where it is installed.
+    # No SPARK_HOME: with it, workers would import PySpark from a zip, not from where it is installed.
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment = inherited | {
         "SPARK_CONNECT_MODE": "0",
