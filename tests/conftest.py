@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ from penstock.config import Connection
 from penstock.embedded import Broker
 
 _numbers = itertools.count()
+
+# In the background of a shell Ctrl-C is ignored, and every process that a test starts would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
