@@ -126,6 +126,7 @@ def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
             str(java.path),
             "-cp",
             os.pathsep.join(map(str, classpath)),
+            f"-Xms{memory}",  # whole from the start: a long backlog must not take more than a short one
             f"-Xmx{memory}",
             *archive.options(),
             *_JAVA_OPTIONS,

@@ -25,7 +25,7 @@ class SparkOptions(BaseModel):
 
     master: str = Field(default="local[*]", description="Spark's master: embedded, or a cluster.")
     memory: str = Field(
-        default="2g", pattern=r"^\d+[mg]$", description="Java heap of the driver, as 512m or 2g."
+        default="1g", pattern=r"^\d+[mg]$", description="Java heap of the driver, as 512m or 2g."
     )
     conf: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Any other Spark setting, by its own name."
