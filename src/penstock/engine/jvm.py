@@ -173,6 +173,7 @@ def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment = inherited | {
         "SPARK_CONNECT_MODE": "0",
+        "MALLOC_ARENA_MAX": "2",  # glibc keeps freed memory per thread otherwise, and Java has many
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }
     with log.open("ab") as output:
