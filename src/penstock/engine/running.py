@@ -54,6 +54,7 @@ class Running:
         self._stopping = self._closed = False
         self._ended = Event()
         self._lost: Exception | None = None
+        self._lag: dict[str, int] = {}
         try:
             self._start(once)
         except BaseException:
@@ -106,9 +107,13 @@ class Running:
         progress = self._loop.progress
         if not self._closed:
             with suppress(PenstockError):  # a broker that is away must not hide the rest
-                progress = progress.behind(self._admin.latest(progress.position))
-            self._loop.progress = replace(self._loop.progress, lag=progress.lag)
-        return replace(progress, state=self._state(progress), last_error=self._last_error(progress))
+                self._lag = progress.behind(self._admin.latest(progress.position)).lag
+        return replace(
+            progress,
+            lag=self._lag,
+            state=self._state(progress),
+            last_error=self._last_error(progress),
+        )
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the pipeline ends, at most `timeout` seconds; say whether it has ended.
