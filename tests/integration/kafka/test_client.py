@@ -1,4 +1,3 @@
-import time
 from collections.abc import Callable
 
 import pytest
@@ -9,19 +8,13 @@ from penstock.errors import ConfigError, RecordError, TerminalError, TransientEr
 from penstock.kafka import Admin, Consumer, Position, Producer
 from penstock.kafka.reading import read_span, read_to_end
 from penstock.record import Record
+from penstock.testing import eventually
 
 NewTopic = Callable[..., str]
 
 
 def values(batches: object) -> list[bytes]:
     return [record.value for batch in batches for record in batch]  # type: ignore[attr-defined]
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def filled(connection: Connection, topic: str, count: int, partition: int = 0) -> None:
