@@ -10,6 +10,7 @@ PenstockError                 exit 1
 ├── TerminalError             exit 1   the work cannot go on, and trying again would not help
 │   └── PipelineFailedError   exit 1
 └── RecordError               exit 1   one record is bad; its neighbours are not
+    └── FormatError           exit 1   a value that a format cannot write, or bytes that it cannot read
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ class MissingExtraError(SetupError):
         super().__init__(f"{needed_for} needs an extra: pip install 'penstock[{extra}]'")
 
 
-_EXTRA_OF = dict.fromkeys(("pyspark", "pyarrow", "pandas", "msgspec", "sqlglot"), "spark")
+_EXTRA_OF = {
+    **dict.fromkeys(("pyspark", "pandas", "msgspec", "sqlglot"), "spark"),
+    **dict.fromkeys(("pyarrow", "numpy"), "arrow"),
+    **dict.fromkeys(("fastavro", "authlib", "httpx", "google", "jsonschema"), "registry"),
+}
 
 
 def missing_extra(missing: ModuleNotFoundError, needed_for: str) -> Exception:
@@ -114,6 +119,10 @@ class PipelineFailedError(TerminalError):
 
 class RecordError(PenstockError):
     """One record is bad: it does not decode, or does not fit."""
+
+
+class FormatError(RecordError):
+    """A value that a format cannot write, or bytes that it cannot read."""
 
 
 def nearest(given: str, allowed: Sequence[str]) -> str:
