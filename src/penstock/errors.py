@@ -8,7 +8,10 @@ PenstockError                 exit 1
 ├── TransientError            exit 4   another system is away; the same call may work later
 │   └── BrokerUnavailableError exit 4
 ├── TerminalError             exit 1   the work cannot go on, and trying again would not help
-│   └── PipelineFailedError   exit 1
+│   ├── PipelineFailedError   exit 1
+│   ├── FencedError           exit 1   another producer or member took this one's place
+│   ├── AbortableError        exit 1   a transaction must be aborted; then the work may begin again
+│   └── OffsetOutOfRangeError exit 1   the records at this offset are gone, or not there yet
 └── RecordError               exit 1   one record is bad; its neighbours are not
     └── FormatError           exit 1   a value that a format cannot write, or bytes that it cannot read
 """
@@ -115,6 +118,18 @@ class TerminalError(PenstockError):
 
 class PipelineFailedError(TerminalError):
     """A pipeline stopped because of an error; the message is the reason."""
+
+
+class FencedError(TerminalError):
+    """Another producer or group member took this one's place: end this one, do not try again."""
+
+
+class AbortableError(TerminalError):
+    """The transaction must be aborted; after that the same work may begin again."""
+
+
+class OffsetOutOfRangeError(TerminalError):
+    """The records at this offset are gone, or not there yet, and no reset is allowed."""
 
 
 class RecordError(PenstockError):

@@ -9,83 +9,47 @@ from difflib import get_close_matches
 
 from confluent_kafka import KafkaError, KafkaException
 
+from penstock.config.secrets import mask
 from penstock.errors import (
+    AbortableError,
     BrokerUnavailableError,
     ConfigError,
+    FencedError,
     PenstockError,
     TerminalError,
     TransientError,
 )
+from penstock.kafka.error_table import GROUPS, Group, group
 
-AWAY = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._TIMED_OUT_QUEUE,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._WAIT_COORD,
-        KafkaError._DESTROY,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-    }
-)
-REFUSED = frozenset(
-    {
-        KafkaError._SSL,
-        KafkaError._AUTHENTICATION,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-        KafkaError.ILLEGAL_SASL_STATE,
-    }
-)
-FORBIDDEN = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
-WRONG_REQUEST = frozenset(
-    {
-        KafkaError.TOPIC_EXCEPTION,
-        KafkaError.TOPIC_ALREADY_EXISTS,
-        KafkaError.INVALID_PARTITIONS,
-        KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.INVALID_REPLICA_ASSIGNMENT,
-        KafkaError.INVALID_CONFIG,
-        KafkaError.INVALID_REQUEST,
-        KafkaError.INVALID_GROUP_ID,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError._INVALID_ARG,
-    }
-)
-# Leaders and coordinators move, and a new topic's leader needs a moment to know that it is one.
-MOVING = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.NOT_CONTROLLER,
-    }
-)
-MISSING_TOPIC = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
+AWAY = group("away").codes
+REFUSED = group("refused").codes
+FORBIDDEN = group("forbidden").codes
+WRONG_REQUEST = group("wrong request").codes
+MOVING = group("moving").codes
+MISSING_TOPIC = group("missing topic").codes
+FENCED = group("fenced").codes
+
+_GROUP_OF = {code: each for each in GROUPS for code in each.codes}
+# What a newer librdkafka may say and this table does not know yet.
+_UNHEARD_OF = Group("unheard of", TerminalError, "look in the brokers' logs", "")
 
 
 def reason(error: KafkaError) -> str:
     """The error in words: librdkafka's own text, with the code's name where it adds something."""
-    return f"{error.str()} ({error.name()})"
+    return f"{mask(error.str())} ({error.name()})"
+
+
+def describe_event(error: KafkaError) -> tuple[str, str, str]:
+    """What an error callback is told: level, name and message.
+
+    >>> describe_event(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    ('ERROR', '_ALL_BROKERS_DOWN', '1/1 brokers are down')
+    >>> describe_event(KafkaError(KafkaError._TRANSPORT, "Connection refused"))
+    ('WARNING', '_TRANSPORT', 'Connection refused')
+    """
+    code = error.code()
+    grave = error.fatal() or code in REFUSED or code == KafkaError._ALL_BROKERS_DOWN
+    return "ERROR" if grave else "WARNING", error.name(), mask(error.str())
 
 
 def translate(
@@ -96,21 +60,35 @@ def translate(
     A refused password or certificate reaches the caller as a mere time-out; what the connection
     itself reported meanwhile (`seen`) tells the two apart.
     """
+    if error.fatal():
+        return _fatal(error, doing)
+    if error.txn_requires_abort():
+        hint = group("abort").hint
+        return AbortableError(f"{doing}: {reason(error)}; {hint}")
     code = error.code()
     if code in AWAY:
         return _away(error, doing, brokers, seen)
     if code in REFUSED:
         return _refused(error, doing, brokers)
-    if code in FORBIDDEN:
-        return TerminalError(
-            f"{doing}: the broker does not allow it to this user: {reason(error)}; "
-            "ask for an ACL, or use a connection with another user"
-        )
-    if code in WRONG_REQUEST or code in MISSING_TOPIC:
-        return ConfigError(f"{doing}: {reason(error)}")
-    if code in MOVING or error.retriable():
-        return TransientError(f"{doing}: {reason(error)}; the same call may work in a moment")
-    return TerminalError(f"{doing}: {reason(error)}")
+    return _by_table(error, doing)
+
+
+def _fatal(error: KafkaError, doing: str) -> TerminalError:
+    if error.code() in FENCED:
+        return FencedError(f"{doing}: {reason(error)}; {group('fenced').hint}")
+    return TerminalError(
+        f"{doing}: {reason(error)}; this client can do no more: close it and make a new one"
+    )
+
+
+def _by_table(error: KafkaError, doing: str) -> PenstockError:
+    found = _GROUP_OF.get(error.code(), _UNHEARD_OF)
+    # librdkafka knows more about this one call than the table does about its code.
+    if error.retriable() and not issubclass(found.kind, TransientError):
+        found = group("busy")
+    if found.name == "forbidden":
+        doing = f"{doing}: the broker does not allow it to this user"
+    return found.kind(f"{doing}: {reason(error)}; {found.hint}")
 
 
 @contextmanager
@@ -147,8 +125,7 @@ def _away(error: KafkaError, doing: str, brokers: str, seen: Sequence[KafkaError
             return _refused(earlier, doing, brokers)
     detail = _connection_detail(error, seen)
     return BrokerUnavailableError(
-        f"{doing}: no broker answers at {brokers}: {detail}; "
-        "check the address and that the broker runs ('penstock broker start' gives a local one)"
+        f"{doing}: no broker answers at {brokers}: {detail}; {group('away').hint}"
     )
 
 
@@ -157,17 +134,21 @@ def _connection_detail(error: KafkaError, seen: Sequence[KafkaError]) -> str:
     telling = [e for e in seen if e.code() in (KafkaError._TRANSPORT, KafkaError._RESOLVE)]
     if not telling:
         return reason(error)
-    without_place = re.sub(r"^\S+: ", "", telling[-1].str())
+    without_place = re.sub(r"^\S+: ", "", mask(telling[-1].str()))
     return re.sub(r" \(after .*\)$", "", without_place)
 
 
 def _refused(error: KafkaError, doing: str, brokers: str) -> ConfigError:
-    if error.code() == KafkaError._SSL:
-        what = "no secure connection"
-        check = "security.protocol, ssl.ca.location and the certificates"
-    else:
-        what = "the user was refused"
-        check = "sasl.mechanisms, sasl.username and sasl.password"
+    what = "no secure connection" if error.code() == KafkaError._SSL else "the user was refused"
     return ConfigError(
-        f"{doing}: {what} at {brokers}: {reason(error)}; check {check} of the connection"
+        f"{doing}: {what} at {brokers}: {reason(error)}; check {_to_check(error)} of the connection"
     )
+
+
+def _to_check(error: KafkaError) -> str:
+    text = error.str().lower()
+    if error.code() == KafkaError._SSL:
+        return "security.protocol, ssl.ca.location and the certificates"
+    if "oauthbearer" in text or "token" in text:
+        return "sasl.oauthbearer.token.endpoint.url, .client.id, .client.secret and the token"
+    return "sasl.mechanisms, sasl.username and sasl.password"

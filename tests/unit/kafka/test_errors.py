@@ -1,10 +1,26 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.errors import BrokerUnavailableError, ConfigError, TerminalError, TransientError
-from penstock.kafka.errors import topic_missing, translate, translated
+from penstock.errors import (
+    AbortableError,
+    BrokerUnavailableError,
+    ConfigError,
+    FencedError,
+    OffsetOutOfRangeError,
+    RecordError,
+    SetupError,
+    TerminalError,
+    TransientError,
+)
+from penstock.kafka.error_table import GROUPS
+from penstock.kafka.errors import describe_event, topic_missing, translate, translated
 
 BROKERS = "kafka-1:9092,kafka-2:9092"
+CODES = {
+    name: getattr(KafkaError, name)
+    for name in dir(KafkaError)
+    if name.isupper() and isinstance(getattr(KafkaError, name), int)
+}
 
 
 def translation(code: int, *, seen: tuple[KafkaError, ...] = ()) -> Exception:
@@ -65,7 +81,23 @@ def test_the_connections_own_words_say_more_than_the_time_out() -> None:
         (KafkaError.INVALID_CONFIG, ConfigError),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, ConfigError),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, TerminalError),
-        (KafkaError.MSG_SIZE_TOO_LARGE, TerminalError),
+        (KafkaError.GROUP_ID_NOT_FOUND, ConfigError),
+        (KafkaError.MSG_SIZE_TOO_LARGE, RecordError),
+        (KafkaError.INVALID_RECORD, RecordError),
+        (KafkaError._BAD_COMPRESSION, RecordError),
+        (KafkaError._QUEUE_FULL, TransientError),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, TransientError),
+        (KafkaError.NOT_ENOUGH_REPLICAS, TransientError),
+        (KafkaError.REBALANCE_IN_PROGRESS, TransientError),
+        (KafkaError.UNKNOWN_MEMBER_ID, TransientError),
+        (KafkaError.OFFSET_OUT_OF_RANGE, OffsetOutOfRangeError),
+        (KafkaError._AUTO_OFFSET_RESET, OffsetOutOfRangeError),
+        (KafkaError.PRODUCER_FENCED, FencedError),
+        (KafkaError.FENCED_INSTANCE_ID, FencedError),
+        (KafkaError.TRANSACTION_ABORTABLE, AbortableError),
+        (KafkaError._FS, SetupError),
+        (KafkaError._STATE, TerminalError),
+        (KafkaError.UNSUPPORTED_VERSION, TerminalError),
     ],
 )
 def test_each_kind_of_error_has_its_place_in_the_tree(code: int, kind: type) -> None:
@@ -77,6 +109,74 @@ def test_each_kind_of_error_has_its_place_in_the_tree(code: int, kind: type) -> 
 def test_an_error_that_librdkafka_calls_retriable_is_transient() -> None:
     error = translate(KafkaError(KafkaError.UNKNOWN, "busy", retriable=True), "writing", BROKERS)
     assert type(error) is TransientError
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_code_stands_in_exactly_one_group(name: str) -> None:
+    listed = [each for group in GROUPS for each in group.names.split()]
+    assert listed.count(name) == 1
+
+
+@pytest.mark.parametrize("code", CODES.values())
+def test_every_code_says_what_was_done_why_it_failed_and_what_to_do(code: int) -> None:
+    message = str(translation(code))
+    assert message.startswith("listing topics: ")
+    assert "the reason" in message
+    assert message.rpartition("; ")[2]
+
+
+def test_a_code_that_the_table_does_not_know_is_terminal_with_its_text() -> None:
+    error = translation(31999)
+    assert type(error) is TerminalError
+    assert "the reason" in str(error)
+
+
+def test_a_transaction_that_must_be_aborted_says_so_whatever_its_code() -> None:
+    told = KafkaError(KafkaError._TIMED_OUT, "the reason", txn_requires_abort=True)
+    error = translate(told, "committing", BROKERS)
+    assert type(error) is AbortableError
+    assert "abort the transaction and begin it again" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "advice"),
+    [
+        (KafkaError._FENCED, FencedError, "a name of its own"),
+        (KafkaError.PRODUCER_FENCED, FencedError, "a name of its own"),
+        (KafkaError._TIMED_OUT, TerminalError, "make a new one"),
+    ],
+)
+def test_a_fatal_error_is_never_transient(code: int, kind: type, advice: str) -> None:
+    told = KafkaError(code, "the reason", fatal=True, retriable=True)
+    error = translate(told, "committing", BROKERS)
+    assert type(error) is kind
+    assert advice in str(error)
+
+
+def test_a_refused_token_points_at_the_oauth_settings() -> None:
+    told = KafkaError(KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token")
+    assert "sasl.oauthbearer.token.endpoint.url" in str(translate(told, "writing", BROKERS))
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 down"), "ERROR"),
+        (KafkaError(KafkaError._AUTHENTICATION, "no entry"), "ERROR"),
+        (KafkaError(KafkaError._SSL, "no entry"), "ERROR"),
+        (KafkaError(KafkaError._TRANSPORT, "broken", fatal=True), "ERROR"),
+        (KafkaError(KafkaError._TRANSPORT, "broken"), "WARNING"),
+        (KafkaError(KafkaError._MAX_POLL_EXCEEDED, "slow"), "WARNING"),
+    ],
+)
+def test_an_event_has_a_level_a_name_and_a_message(error: KafkaError, level: str) -> None:
+    assert describe_event(error) == (level, error.name(), error.str())
+
+
+def test_neither_events_nor_errors_show_a_secret() -> None:
+    told = KafkaError(KafkaError._AUTHENTICATION, "bad sasl.password=hunter2 given")
+    assert "hunter2" not in str(translate(told, "writing", BROKERS))
+    assert "hunter2" not in describe_event(told)[2]
 
 
 def test_a_block_turns_librdkafkas_exception_into_ours_and_keeps_the_cause() -> None:
