@@ -1,5 +1,64 @@
-"""Bytes to values and back: one file for each format."""
+"""Bytes to values and back: one file for each format. `find_format` knows them by name."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from penstock.errors import ConfigError, missing_extra, nearest
 from penstock.formats.base import Format
 
-__all__ = ["Format"]
+# Where each one lives: loaded when it is first asked for, because some of them need an extra.
+_PLACES = {
+    "plain": "plain:Plain",
+    "json": "json:Json",
+}
+_WITH_REGISTRY = {"avro": "Avro", "protobuf": "Protobuf", "json_schema": "JsonSchema"}
+_made: dict[str, Format] = {}
+
+FORMATS: tuple[str, ...] = tuple(_PLACES)
+
+
+def find_format(what: str | Format) -> Format:
+    """Give a format by its name, in any case; an object that is a format already comes back as it is.
+
+    >>> find_format("JSON").encode([1, 2])
+    b'[1,2]'
+    """
+    if not isinstance(what, str):
+        return _checked(what)
+    name = what.lower()
+    if name not in _made:
+        _made[name] = _make(name)
+    return _made[name]
+
+
+def _make(name: str) -> Format:
+    if name in _WITH_REGISTRY:
+        made = _WITH_REGISTRY[name]
+        raise ConfigError(
+            f"format {name!r} needs a schema registry: give it as an object, "
+            f"e.g. format={made}(registry, schema)"
+        )
+    if name not in _PLACES:
+        raise ConfigError(
+            f"format {name!r} is unknown; {nearest(name, [*FORMATS, *_WITH_REGISTRY])}"
+        )
+    module, _, found = _PLACES[name].partition(":")
+    try:
+        made_format: Format = getattr(import_module(f"{__name__}.{module}"), found)()
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, f"the format {name!r}") from error
+    return made_format
+
+
+def _checked(what: Any) -> Format:
+    if callable(getattr(what, "encode", None)) and callable(getattr(what, "decode", None)):
+        checked: Format = what
+        return checked
+    raise ConfigError(
+        f"format must be a name ({', '.join(FORMATS)}) or a Format, not {type(what).__name__}"
+    )
+
+
+__all__ = ["FORMATS", "Format", "find_format"]

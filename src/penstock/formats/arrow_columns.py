@@ -1,0 +1,87 @@
+"""Any table or vector as an Arrow one, and an Arrow column as values that orjson writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import FormatError
+from penstock.formats import json_columns
+from penstock.formats.values import kind, loaded
+
+
+def to_table(value: Any) -> pa.Table:
+    """Give a table of any library as an Arrow one; the index of a DataFrame is no column of it."""
+    if isinstance(value, pa.Table):
+        return value
+    return _arrow(lambda: _read_table(value), value)
+
+
+def to_array(value: Any) -> pa.Array:
+    """Give a vector of any library as one Arrow array."""
+    found = _arrow(lambda: _read_array(value), value)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def column(array: pa.Array | pa.ChunkedArray) -> Any:
+    """Give a column for JSON: numbers as text made from memory, times and decimals as text."""
+    found = array.type
+    if pa.types.is_dictionary(found):
+        return column(array.cast(found.value_type))
+    if pa.types.is_floating(found):
+        wide = array.cast(pa.float32()) if pa.types.is_float16(found) else array
+        return json_columns.numpy_array(wide.fill_null(float("nan")).to_numpy())
+    if pa.types.is_integer(found) and not array.null_count:
+        return json_columns.numpy_array(array.to_numpy())
+    if pa.types.is_temporal(found) or pa.types.is_decimal(found):
+        return _texts(array)
+    return _items(array)
+
+
+def _read_table(value: Any) -> pa.Table:
+    if isinstance(value, pa.RecordBatchReader):
+        return value.read_all()
+    if isinstance(value, pa.RecordBatch):
+        return pa.Table.from_batches([value])
+    if loaded(value, "pandas", "DataFrame"):
+        return pa.Table.from_pandas(value, preserve_index=False).replace_schema_metadata()
+    return pa.table(value)
+
+
+def _read_array(value: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value
+    streams = hasattr(type(value), "__arrow_c_stream__")
+    return pa.chunked_array(value) if streams else pa.array(value)
+
+
+def _arrow(read: Callable[[], Any], value: Any) -> Any:
+    try:
+        return read()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"{kind(value)} has no Arrow form: {error}") from error
+
+
+def _texts(array: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    if pa.types.is_duration(array.type) or pa.types.is_interval(array.type):
+        raise FormatError(f"JSON cannot hold {array.type}; give it as text or a number")
+    texts = array.cast(pa.string())
+    if pa.types.is_timestamp(array.type):
+        texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
+    items: list[str | None] = texts.to_pylist()
+    return items
+
+
+def _items(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    try:
+        items: list[Any] = array.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"JSON cannot hold every value of {array.type}: {error}") from error
+    if pa.types.is_map(array.type):
+        items = [None if each is None else dict(each) for each in items]
+    if pa.types.is_nested(array.type):
+        json_columns.refuse_infinity(items)
+    return items
