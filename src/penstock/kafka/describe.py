@@ -8,6 +8,8 @@ from typing import Any
 
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     ConfigSource,
     OffsetSpec,
@@ -21,12 +23,22 @@ from penstock.kafka.model import (
     GroupPosition,
     MemberInfo,
     PartitionInfo,
+    Setting,
+    SettingSource,
     TopicInfo,
 )
 
 # typed here once: confluent_kafka's own constructors have no types
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+_SOURCES: dict[int, SettingSource] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG.value: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: "cluster",
+    ConfigSource.STATIC_BROKER_CONFIG.value: "file",
+    ConfigSource.DEFAULT_CONFIG.value: "default",
+}
 
 
 def topic_line(topic: Any) -> TopicInfo:
@@ -53,14 +65,37 @@ def config_of(topic: str) -> ConfigResource:
     return ConfigResource(ConfigResource.Type.TOPIC, topic)
 
 
-def own_settings(entries: Mapping[str, Any]) -> dict[str, str]:
-    """The settings that were made for this very topic, and are not the broker's."""
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {
-        name: "***" if entry.is_sensitive else entry.value
-        for name, entry in sorted(entries.items())
-        if entry.source == own
-    }
+def setting_line(entry: Any) -> Setting:
+    """A setting of a described topic; a secret one without its value."""
+    return Setting(
+        name=entry.name,
+        value="***" if entry.is_sensitive else entry.value,
+        source=_SOURCES.get(entry.source, "unknown"),
+        read_only=entry.is_read_only,
+    )
+
+
+def changes_of(topic: str, changes: Mapping[str, object]) -> ConfigResource:
+    """What is to be set (a value) and unset (None) for a topic."""
+    entries = [_change(name, value) for name, value in changes.items()]
+    return ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+
+
+def _change(name: str, value: object) -> ConfigEntry:
+    kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    text = None if value is None else written(value)
+    return ConfigEntry(name, text, incremental_operation=kind)
+
+
+def written(value: object) -> str:
+    """A setting's value as brokers read and write it.
+
+    >>> written(True), written(60_000), written(["compact", "delete"])
+    ('true', '60000', 'compact,delete')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def group_line(group: Any) -> GroupInfo:

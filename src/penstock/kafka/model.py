@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+SettingSource = Literal["topic", "broker", "cluster", "file", "default", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,44 @@ class TopicDetail:
     name: str
     partitions: tuple[PartitionInfo, ...]
     config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that holds for a topic, and where it was made.
+
+    The source is `topic` (for this very topic), `broker` or `cluster` (changed while running, for
+    one broker or for all), `file` (the broker's properties) or `default` (Kafka's own).
+    """
+
+    name: str
+    value: str | None
+    source: SettingSource
+    read_only: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether it was made for this very topic."""
+        return self.source == "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """One broker of the cluster."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster as a whole; `controller` is the id of the broker to which changes go."""
+
+    id: str
+    controller: int | None
+    brokers: tuple[BrokerInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal
+from typing import Literal, Protocol
 
 from penstock.errors import ConfigError
-from penstock.kafka.admin import Admin
 from penstock.kafka.handle import Partition
 
 Kind = Literal["earliest", "latest", "offset", "last", "time"]
@@ -29,6 +28,21 @@ _WORDS: dict[str, Kind] = {
     "largest": "latest",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Marks(Protocol):
+    """Who knows the offsets of partitions: an Admin, or the part of it that asks for them."""
+
+    def earliest(self, partitions: Iterable[Partition], /) -> dict[Partition, int]:
+        """The first offset that each partition still has."""
+
+    def latest(self, partitions: Iterable[Partition], /) -> dict[Partition, int]:
+        """The offset that each partition's next record will get."""
+
+    def offsets_at(
+        self, timestamp_ms: int, partitions: Iterable[Partition], /
+    ) -> dict[Partition, int]:
+        """The first offset at or after a time; the end where no record is that young."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +71,15 @@ class Position:
             return cls("time", int(match[1]))
         return cls("time", _iso_milliseconds(text))
 
-    def offsets(self, admin: Admin, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def offsets(self, marks: Marks, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """The offset that this position means in each partition, never outside of what is there."""
-        earliest, latest = admin.earliest(partitions), admin.latest(partitions)
+        earliest, latest = marks.earliest(partitions), marks.latest(partitions)
         if self.kind == "earliest":
             return earliest
         if self.kind == "latest":
             return latest
         if self.kind == "time":
-            return admin.offsets_at(self.value, partitions)
+            return marks.offsets_at(self.value, partitions)
         return {p: self._inside(earliest[p], latest[p]) for p in partitions}
 
     def _inside(self, earliest: int, latest: int) -> int:

@@ -1,0 +1,159 @@
+"""The cluster at one glance: brokers, groups with their members, topics with their partitions.
+
+The shape, down to the names, is that of the DolphinDB plugin's getMetadata; tables are lists of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from penstock.config import Connection
+from penstock.errors import ConfigError, PenstockError
+from penstock.kafka import groups
+from penstock.kafka.asking import Asker
+from penstock.kafka.handle import Partition
+from penstock.kafka.model import BrokerInfo, ClusterInfo
+from penstock.kafka.offsets import GroupOffsets
+
+SUCCESS = "Success"
+NO_OFFSET = -1001
+"""What librdkafka says for an offset that nobody has committed."""
+
+_STATES = {
+    "PREPARING_REBALANCING": "PreparingRebalance",
+    "COMPLETING_REBALANCING": "CompletingRebalance",
+}
+_PATIENCE = 2.0
+
+
+def cluster_metadata(what: Any, timeout: float = 10.0) -> dict[str, Any]:
+    """The metadata of the cluster behind a client, a configuration, or "host:port".
+
+    ::
+
+        cluster_metadata("localhost:9092")["brokers"]  # [{'id': 1, 'host': 'localhost', 'port': 9092}]
+    """
+    with closing(Asker(connection_to(what), timeout)) as ask:
+        return read_metadata(ask)
+
+
+def connection_to(what: Any) -> Connection:
+    """The connection that is meant by a client, a configuration, a connection, or "host:port".
+
+    >>> connection_to("localhost").brokers
+    'localhost:9092'
+    """
+    found = what if isinstance(what, Connection) else getattr(what, "connection", None)
+    if isinstance(found, Connection):
+        return found
+    if isinstance(what, str):
+        return Connection.from_config({"bootstrap.servers": what})
+    if isinstance(what, Mapping):
+        return Connection.from_config(what)
+    raise ConfigError(
+        f"a cluster is named by a Producer, Consumer or Admin, a Connection, a mapping of keys, "
+        f"or 'host:port'; {type(what).__name__} was given"
+    )
+
+
+def describe_cluster(ask: Asker) -> ClusterInfo:
+    """The cluster's id, its controller and its brokers."""
+    told = ask.one("describing the cluster", ask.client.describe_cluster)
+    brokers = sorted(
+        (BrokerInfo(node.id, node.host, node.port, node.rack) for node in told.nodes),
+        key=lambda broker: broker.id,
+    )
+    controller = None if told.controller is None else told.controller.id
+    return ClusterInfo(told.cluster_id or "", controller, tuple(brokers))
+
+
+def read_metadata(ask: Asker) -> dict[str, Any]:
+    """Everything, in the plugin's shape."""
+    told = ask.metadata("reading the cluster's metadata")
+    brokers = sorted(told.brokers.values(), key=lambda broker: broker.id)
+    return {
+        "brokers": [{"id": b.id, "host": b.host, "port": b.port} for b in brokers],
+        "consumerGroups": _groups(ask),
+        "topics": {name: _partitions(told.topics[name]) for name in sorted(told.topics)},
+    }
+
+
+def _partitions(topic: Any) -> list[dict[str, Any]]:
+    return [
+        {"id": number, "error": _text(p.error), "leader": p.leader, "replicas": list(p.replicas)}
+        for number, p in sorted(topic.partitions.items())
+    ]
+
+
+def _groups(ask: Asker) -> dict[str, Any]:
+    names = [group.name for group in groups.list_groups(ask)]
+    if not names:
+        return {}
+    call = ask.client.describe_consumer_groups
+    told = ask.outcomes("describing the groups", call, names)
+    versions = _assignment_versions(ask)
+    return {name: _group(ask, told[name], versions) for name in names}
+
+
+def _group(ask: Asker, told: Any, versions: Mapping[str, int]) -> dict[str, Any]:
+    if isinstance(told, PenstockError):
+        unknown = {"state": "Unknown", "protocolType": "", "protocol": ""}
+        return {**unknown, "error": str(told), "members": {}}
+    name = told.state.name
+    committed, error = _committed(ask, told)
+    return {
+        "state": _STATES.get(name, name.capitalize()),
+        # A group that only ever committed offsets, and never had a member, has no type.
+        "protocolType": "" if told.is_simple_consumer_group else "consumer",
+        "protocol": told.partition_assignor,
+        "error": error,
+        "members": {m.member_id: _member(m, committed, versions) for m in told.members},
+    }
+
+
+def _member(
+    member: Any, committed: Mapping[Partition, int], versions: Mapping[str, int]
+) -> dict[str, Any]:
+    mine = sorted((tp.topic, tp.partition) for tp in member.assignment.topic_partitions)
+    return {
+        "clientID": member.client_id,
+        "clientHost": member.host,
+        "memberAssignmentVersion": versions.get(member.member_id, 0),
+        "partitions": [
+            {"topic": t, "partition": p, "offset": committed.get((t, p), NO_OFFSET)}
+            for t, p in mine
+        ],
+    }
+
+
+def _committed(ask: Asker, told: Any) -> tuple[dict[Partition, int], str]:
+    """What the group committed where its members read; one group's trouble is not the cluster's."""
+    read = [(tp.topic, tp.partition) for m in told.members for tp in m.assignment.topic_partitions]
+    if not read:
+        return {}, SUCCESS
+    try:
+        with GroupOffsets(ask.connection, told.group_id, ask.timeout) as offsets:
+            return offsets.committed(read), SUCCESS
+    except PenstockError as error:
+        return {}, str(error)
+
+
+def _assignment_versions(ask: Asker) -> dict[str, int]:
+    """The version of each member's assignment, which only the raw bytes of the old call tell.
+
+    Members of the new protocol have none, and a broker that is away keeps its own: these count as 0.
+    """
+    try:
+        raw = ask.client.list_groups(timeout=min(ask.timeout, _PATIENCE))
+    except KafkaException:
+        return {}
+    members = [member for group in raw for member in group.members]
+    return {m.id: int.from_bytes((m.assignment or b"")[:2], "big") for m in members}
+
+
+def _text(error: Any) -> str:
+    return SUCCESS if error is None else str(error.str())

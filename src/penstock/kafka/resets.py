@@ -1,0 +1,183 @@
+"""Moving a group to another place in its topics: first the plan, which changes nothing, then the deed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from penstock.errors import ConfigError
+from penstock.kafka import groups
+from penstock.kafka.asking import Asker
+from penstock.kafka.handle import Partition
+from penstock.kafka.offsets import GroupOffsets
+from penstock.kafka.positions import Position
+from penstock.kafka.topics import look_up, partitions_of
+from penstock.kafka.watermarks import Watermarks
+
+ALLOWED = (
+    "earliest, latest (or end), an offset (42), a shift from the committed offset (+10, -10), "
+    "a time (2024-05-01T12:00:00Z, UTC when it names no zone), milliseconds (@1714560000000), "
+    "or an age (-30s, -5m, -2h, -1d)"
+)
+
+Target = str | int | datetime | Mapping[Partition, int]
+Chosen = str | Iterable[str | Partition] | None
+Offsets = dict[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition of a plan: where the group is, and where it is to go.
+
+    `wanted` is what was asked for; where the partition does not reach that far, `new` is its edge.
+
+    >>> Move("trades", 0, current=7, new=10, wanted=50).note
+    'wanted 50; the partition ends at 10'
+    """
+
+    topic: str
+    partition: int
+    current: int | None
+    new: int
+    wanted: int
+
+    @property
+    def change(self) -> int | None:
+        """How far the group moves: below zero it reads records again, above it leaves some out."""
+        return None if self.current is None else self.new - self.current
+
+    @property
+    def note(self) -> str:
+        """What the edge of the partition did to the wish; empty when nothing."""
+        if self.new == self.wanted:
+            return ""
+        edge = "ends" if self.wanted > self.new else "starts"
+        return f"wanted {self.wanted}; the partition {edge} at {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """Where a group is to go, in each partition; `state` is None for a group that is not there yet."""
+
+    group: str
+    moves: tuple[Move, ...]
+    state: str | None
+    members: int = 0
+
+    @property
+    def offsets(self) -> Offsets:
+        """What is to be committed."""
+        return {(move.topic, move.partition): move.new for move in self.moves}
+
+
+def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> ResetPlan:
+    """Work out where a group would go; nothing is changed."""
+    told = groups.find(ask, group)
+    if told is None and topics is None and not isinstance(to, Mapping):
+        groups.look_up(ask, group)
+    with GroupOffsets(ask.connection, group, ask.timeout) as offsets:
+        partitions = _partitions(ask, offsets, to, topics)
+        current = offsets.committed(partitions)
+    wanted = _wanted(to, Watermarks(ask), partitions, current)
+    return ResetPlan(
+        group=group,
+        moves=_moves(Watermarks(ask), current, wanted),
+        state=None if told is None else told.state.name.lower(),
+        members=_count(told),
+    )
+
+
+def reset(ask: Asker, plan: ResetPlan) -> None:
+    """Carry a plan out, unless somebody reads in the group by now."""
+    refuse_members(plan.group, _count(groups.find(ask, plan.group)))
+    with GroupOffsets(ask.connection, plan.group, ask.timeout) as offsets:
+        offsets.commit(plan.offsets)
+
+
+def refuse_members(group: str, members: int) -> None:
+    """Raise when a group has members: they would commit over what is set for them."""
+    if members:
+        raise groups.still_read(f"resetting group {group!r}", members)
+
+
+def _count(told: Any | None) -> int:
+    return 0 if told is None else len(told.members)
+
+
+def _partitions(
+    ask: Asker, offsets: GroupOffsets, to: Target, topics: Chosen
+) -> Sequence[Partition]:
+    if isinstance(to, Mapping):
+        if topics is not None:
+            raise ConfigError(
+                "offsets by partition name the partitions themselves: leave topics out"
+            )
+        return _named(ask, to)
+    if topics is not None:
+        return _named(ask, [topics] if isinstance(topics, str) else topics)
+    found = sorted(offsets.committed())
+    if not found:
+        raise ConfigError(
+            f"group {offsets.group!r} has committed nothing yet: name the topics to set it up for"
+        )
+    return found
+
+
+def _named(ask: Asker, chosen: Iterable[str | Partition]) -> list[Partition]:
+    wanted = [(each, None) if isinstance(each, str) else each for each in chosen]
+    look_up(ask, list(dict.fromkeys(topic for topic, _ in wanted)))
+    found: set[Partition] = set()
+    for topic, partition in wanted:
+        there = partitions_of(ask, [topic])
+        if partition is not None and (topic, partition) not in there:
+            raise ConfigError(
+                f"topic {topic!r} has no partition {partition}; it has 0 to {len(there) - 1}"
+            )
+        found.update(there if partition is None else [(topic, partition)])
+    return sorted(found)
+
+
+def _wanted(
+    to: Target, marks: Watermarks, partitions: Sequence[Partition], current: Offsets
+) -> Offsets:
+    if isinstance(to, Mapping):
+        return dict(to)
+    if isinstance(to, str) and re.fullmatch(r"[+-]\d+", to):
+        return _shifted(int(to), partitions, current)
+    position = _position(to)
+    if position.kind == "offset":
+        return dict.fromkeys(partitions, position.value)
+    return position.offsets(marks, partitions)
+
+
+def _position(to: str | int | datetime) -> Position:
+    if isinstance(to, datetime):
+        moment = to if to.tzinfo else to.replace(tzinfo=timezone.utc)
+        return Position("time", round(moment.timestamp() * 1000))
+    try:
+        return Position.parse(str(to))
+    except ConfigError:
+        raise ConfigError(f"{to!r} is no place to reset to; allowed: {ALLOWED}") from None
+
+
+def _shifted(by: int, partitions: Sequence[Partition], current: Offsets) -> Offsets:
+    nowhere = [
+        f"{topic}:{number}" for topic, number in partitions if (topic, number) not in current
+    ]
+    if nowhere:
+        raise ConfigError(
+            f"a shift of {by:+d} starts from the committed offset, and there is none in "
+            f"{', '.join(nowhere)}; reset these to earliest, latest or an offset"
+        )
+    return {where: current[where] + by for where in partitions}
+
+
+def _moves(marks: Watermarks, current: Offsets, wanted: Offsets) -> tuple[Move, ...]:
+    first, end = marks.earliest(wanted), marks.latest(wanted)
+    return tuple(
+        Move(*where, current.get(where), min(max(offset, first[where]), end[where]), offset)
+        for where, offset in sorted(wanted.items())
+    )

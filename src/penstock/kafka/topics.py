@@ -1,0 +1,147 @@
+"""Topics as an administrator changes them: made, grown, set up, emptied and deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicCollection as Names
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
+    NewPartitions,
+    NewTopic,
+)
+
+from penstock.errors import ConfigError
+from penstock.kafka import describe
+from penstock.kafka.asking import Asker
+from penstock.kafka.errors import topic_missing
+from penstock.kafka.handle import Partition
+from penstock.kafka.model import Setting, TopicDetail, TopicInfo
+from penstock.kafka.watermarks import Watermarks
+
+_SOON = 2.0
+
+
+def list_topics(ask: Asker) -> list[TopicInfo]:
+    """Every topic by name."""
+    metadata = ask.metadata("listing the topics")
+    found = [describe.topic_line(topic) for topic in metadata.topics.values()]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def describe_topic(ask: Asker, name: str) -> TopicDetail:
+    """Partitions with leader, replicas and offsets, and the settings of its own."""
+    partitions = look_up(ask, [name])[name].partitions
+    ids = [(name, partition.id) for partition in partitions]
+    marks = Watermarks(ask)
+    earliest, latest = marks.earliest(ids), marks.latest(ids)
+    lines = tuple(
+        describe.partition_line(p, earliest[name, p.id], latest[name, p.id]) for p in partitions
+    )
+    own = {s.name: s.value or "" for s in read_settings(ask, name) if s.own}
+    return TopicDetail(name, lines, own)
+
+
+def create_topic(ask: Asker, wanted: NewTopic) -> None:
+    """Make a topic, and wait until each of its partitions has a leader."""
+    name = wanted.topic
+    ask.each(f"creating topic {name!r}", ask.client.create_topics, [wanted])
+    ask.until(f"topic {name!r} has a leader", lambda: _has_leaders(ask, name))
+
+
+def delete_topic(ask: Asker, name: str) -> None:
+    """Delete a topic, and wait until it is gone."""
+    look_up(ask, [name])
+    ask.each(f"deleting topic {name!r}", ask.client.delete_topics, [name])
+    ask.until(f"topic {name!r} is gone", lambda: name not in _topics(ask, name))
+
+
+def add_partitions(ask: Asker, name: str, total: int) -> None:
+    """Let a topic have `total` partitions, and wait until each of them has a leader."""
+    before = len(look_up(ask, [name])[name].partitions)
+    if total <= before:
+        raise ConfigError(
+            f"topic {name!r} has {before} partitions, and {total} were asked for: "
+            f"partitions can only be added; give at least {before + 1}"
+        )
+    doing = f"adding partitions to topic {name!r}"
+    ask.each(doing, ask.client.create_partitions, [NewPartitions(name, total)])
+    ask.until(f"topic {name!r} has {total} partitions", lambda: _has_leaders(ask, name, total))
+
+
+def read_settings(ask: Asker, name: str) -> tuple[Setting, ...]:
+    """Every setting that holds for a topic, by name."""
+    doing = f"reading the settings of topic {name!r}"
+    told = ask.each(doing, ask.client.describe_configs, [describe.config_of(name)])
+    entries = next(iter(told.values())).values()
+    return tuple(sorted(map(describe.setting_line, entries), key=lambda setting: setting.name))
+
+
+def alter_settings(ask: Asker, name: str, changes: Mapping[str, object]) -> None:
+    """Set what has a value and unset what is None; every other setting stays as it is."""
+    look_up(ask, [name])
+    doing = f"changing the settings of topic {name!r}"
+    wanted = describe.changes_of(name, changes)
+    ask.each(doing, ask.client.incremental_alter_configs, [wanted])
+    # The controller has taken it; what brokers tell follows a moment later, in their own spelling.
+    ask.settles(lambda: _are_told(read_settings(ask, name), changes), _SOON)
+
+
+def delete_records(ask: Asker, before: Mapping[Partition, int]) -> dict[Partition, int]:
+    """Delete the records before an offset, for each partition; give what is now the first offset."""
+    look_up(ask, list(dict.fromkeys(topic for topic, _ in before)))
+    wanted = [TopicPartition(*where, offset) for where, offset in before.items()]
+    if not wanted:
+        return {}
+    told = ask.each("deleting records", ask.client.delete_records, wanted)
+    return {(tp.topic, tp.partition): done.low_watermark for tp, done in told.items()}
+
+
+def partitions_of(ask: Asker, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
+    """Every partition of the given topics, or of the topics that match a pattern as a whole."""
+    if isinstance(topics, re.Pattern):
+        named = (topic.name for topic in list_topics(ask) if not topic.internal)
+        topics = [name for name in named if topics.fullmatch(name)]
+    names = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
+    told = look_up(ask, names)
+    return sorted((name, p.id) for name in names for p in told[name].partitions)
+
+
+def existing(ask: Asker, partitions: Iterable[Partition]) -> list[Partition]:
+    """Those of the partitions that the cluster has."""
+    topics = ask.metadata("looking up partitions").topics
+    return [(t, p) for t, p in partitions if t in topics and p in topics[t].partitions]
+
+
+def look_up(ask: Asker, names: list[str]) -> dict[str, Any]:
+    """What the cluster says about each topic; a missing one is an error with the nearest names."""
+    if not names:
+        return {}
+    doing = f"looking up topic {', '.join(names)}"
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    told = ask.each(doing, ask.client.describe_topics, Names(names), quiet=missing)
+    for name in names:
+        if name not in told:
+            raise topic_missing(name, [t.name for t in list_topics(ask) if not t.internal])
+    return told
+
+
+def _topics(ask: Asker, name: str) -> Any:
+    return ask.metadata(f"looking for topic {name!r}").topics
+
+
+def _has_leaders(ask: Asker, name: str, at_least: int = 0) -> bool:
+    topic = _topics(ask, name).get(name)
+    if topic is None or len(topic.partitions) < at_least:
+        return False
+    return all(partition.leader >= 0 for partition in topic.partitions.values())
+
+
+def _are_told(settings: Iterable[Setting], changes: Mapping[str, object]) -> bool:
+    own = {setting.name: setting.value for setting in settings if setting.own}
+    wanted = {
+        name: None if value is None else describe.written(value) for name, value in changes.items()
+    }
+    return all(own.get(name) == value for name, value in wanted.items())

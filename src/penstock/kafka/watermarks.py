@@ -1,0 +1,42 @@
+"""Which offsets each partition holds: the first, the next to come, and the one of a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported silently
+
+from penstock.kafka import describe
+from penstock.kafka.asking import Asker
+from penstock.kafka.handle import Partition
+
+
+class Watermarks:
+    """The offsets of partitions, asked of their leaders."""
+
+    def __init__(self, ask: Asker) -> None:
+        self._ask = ask
+
+    def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset that each partition still has."""
+        return self._offsets(partitions, describe.EARLIEST)
+
+    def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offset that each partition's next record will get."""
+        return self._offsets(partitions, describe.LATEST)
+
+    def offsets_at(
+        self, timestamp_ms: int, partitions: Iterable[Partition]
+    ) -> dict[Partition, int]:
+        """The first offset at or after a time; the end where no record is that young."""
+        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
+        young = [partition for partition, offset in found.items() if offset < 0]
+        return {**found, **self.latest(young)}
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+        asked = {TopicPartition(*partition): spec for partition in partitions}
+        if not asked:
+            return {}
+        told = self._ask.each("reading offsets", self._ask.client.list_offsets, asked)
+        return {(tp.topic, tp.partition): info.offset for tp, info in told.items()}
