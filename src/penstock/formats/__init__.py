@@ -12,6 +12,15 @@ from penstock.formats.base import Format
 _PLACES = {
     "plain": "plain:Plain",
     "json": "json:Json",
+    "arrow": "arrow:Arrow",
+    "string": "primitives:String",
+    "short": "primitives:Short",
+    "integer": "primitives:Integer",
+    "long": "primitives:Long",
+    "float": "primitives:Float",
+    "double": "primitives:Double",
+    "bytes": "primitives:Bytes",
+    "uuid": "primitives:Uuid",
 }
 _WITH_REGISTRY = {"avro": "Avro", "protobuf": "Protobuf", "json_schema": "JsonSchema"}
 _made: dict[str, Format] = {}

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import FormatError
 from penstock.formats import json_columns
+from penstock.formats.arrow_types import from_objects
 from penstock.formats.values import kind, loaded
 
 
@@ -24,6 +25,17 @@ def to_array(value: Any) -> pa.Array:
     """Give a vector of any library as one Arrow array."""
     found = _arrow(lambda: _read_array(value), value)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def one_scalar(array: pa.Array) -> Any:
+    """Give the only item of an array as a Python scalar, or a numpy one where Python has none."""
+    found = array.type
+    if pa.types.is_timestamp(found) and found.unit == "ns" and found.tz is None:
+        exact = array.cast(pa.int64())[0].as_py()
+        if exact is not None and exact % 1000:
+            return array.to_numpy(zero_copy_only=False)[0]
+        return array.cast(pa.timestamp("us"))[0].as_py()
+    return array[0].as_py()
 
 
 def column(array: pa.Array | pa.ChunkedArray) -> Any:
@@ -47,15 +59,29 @@ def _read_table(value: Any) -> pa.Table:
     if isinstance(value, pa.RecordBatch):
         return pa.Table.from_batches([value])
     if loaded(value, "pandas", "DataFrame"):
-        return pa.Table.from_pandas(value, preserve_index=False).replace_schema_metadata()
+        return pa.table({str(name): _read_array(each) for name, each in value.items()})
     return pa.table(value)
 
 
 def _read_array(value: Any) -> pa.Array | pa.ChunkedArray:
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value
+    if isinstance(value, list | tuple):
+        return from_objects(value)
+    if loaded(value, "pandas", "Series") and value.dtype == object:
+        return from_objects(value.astype(object).where(value.notna(), None).tolist())
+    if loaded(value, "numpy", "ndarray"):
+        return from_objects(value.tolist()) if value.dtype == object else _numpy(value)
+    if loaded(value, "pandas", "Series", "Index"):
+        return pa.array(value, from_pandas=True)
     streams = hasattr(type(value), "__arrow_c_stream__")
     return pa.chunked_array(value) if streams else pa.array(value)
+
+
+def _numpy(value: Any) -> pa.Array:
+    if value.ndim == 1:
+        return pa.array(value)
+    return pa.array(list(value) if value.ndim == 2 else value.tolist())
 
 
 def _arrow(read: Callable[[], Any], value: Any) -> Any:
