@@ -7,7 +7,8 @@ from pathlib import Path
 from penstock.config import Connection
 from penstock.embedded.certificates import Authority, Certificate
 from penstock.embedded.home import NodePlace, State
-from penstock.embedded.properties import tls_properties
+from penstock.embedded.oidc import LIFETIME, Issuer, TokenEndpoint
+from penstock.embedded.properties import tls_properties, token_properties
 from penstock.embedded.security import OWNER, Security
 from penstock.errors import ConfigError
 
@@ -21,9 +22,31 @@ class Access:
         self.security = security
         self._authority = Authority(folder) if security.ssl else None
         self._clients: dict[str, Certificate] = {}
+        self._tokens = _Tokens(folder, state.users) if security.oauth else None
+
+    def close(self) -> None:
+        """End what runs in this process: the giver of tokens."""
+        if self._tokens:
+            self._tokens.endpoint.close()
 
     def server_settings(self, node: NodePlace) -> dict[str, str]:
-        """Give a node its certificate; nothing when the listener is not encrypted."""
+        """Give a node its certificate, and the keys of the tokens; nothing where it needs neither."""
+        tokens = token_properties(self._tokens.jwks) if self._tokens else {}
+        return tokens | self._server_certificate(node)
+
+    def server_flags(self) -> list[str]:
+        """Give what a node's Java must be told: it reads no file of keys that is not named there."""
+        return self._tokens.flags() if self._tokens else []
+
+    def token(self, user: str, lifetime: float = LIFETIME) -> str:
+        """Sign a token for a user, as the provider would."""
+        if self._tokens is None:
+            raise ConfigError(
+                f"the broker's mechanism is {self.security.mechanism}; tokens need OAUTHBEARER"
+            )
+        return self._tokens.issuer.token(user, lifetime)
+
+    def _server_certificate(self, node: NodePlace) -> dict[str, str]:
         if self._authority is None:
             return {}
         made = self._authority.server(f"node-{node.id}")
@@ -49,10 +72,13 @@ class Access:
     def _log_in(self, user: str) -> dict[str, str]:
         if user not in self.state.users:
             raise ConfigError(f"there is no user {user!r}; users: {sorted(self.state.users)}")
+        secret = self.state.users[user]
+        if self._tokens:
+            return _ask_for_tokens(self._tokens.endpoint.url, user, secret)
         return {
             "sasl.mechanisms": self.security.mechanism,
             "sasl.username": user,
-            "sasl.password": self.state.users[user],
+            "sasl.password": secret,
         }
 
     def _certificate(self, user: str) -> dict[str, str]:
@@ -67,3 +93,33 @@ class Access:
             "ssl.key.location": str(made.key),
             **({"ssl.key.password": password} if password else {}),
         }
+
+
+class _Tokens:
+    """A provider of tokens, with its public keys in a file for the broker."""
+
+    def __init__(self, folder: Path, users: dict[str, str]) -> None:
+        self.issuer = Issuer()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.jwks = folder / "jwks.json"
+        if self.jwks.as_uri() != f"file://{self.jwks}":
+            raise ConfigError(
+                f"{folder}: with OAUTHBEARER, Kafka reads a file only from a path without blanks and "
+                "special characters; give another data_dir"
+            )
+        self.jwks.write_text(self.issuer.jwks(), encoding="utf-8")
+        self.endpoint = TokenEndpoint(self.issuer, users)
+
+    def flags(self) -> list[str]:
+        allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
+        return [f"{allowed}.urls={self.jwks.as_uri()}", f"{allowed}.files={self.jwks}"]
+
+
+def _ask_for_tokens(url: str, user: str, secret: str) -> dict[str, str]:
+    return {
+        "sasl.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": url,
+        "sasl.oauthbearer.client.id": user,
+        "sasl.oauthbearer.client.secret": secret,
+    }

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from penstock.config import Connection
 from penstock.embedded.access import Access
 from penstock.embedded.home import Home, NodePlace, State
+from penstock.embedded.oidc import LIFETIME
 from penstock.embedded.ports import HOST, is_open
 from penstock.embedded.process import Child, log_file, tail
 from penstock.embedded.properties import as_text, node_properties
@@ -59,6 +60,11 @@ class Broker:
         self.nodes = nodes
         self.port = port
         self.security = Security(protocol=security) if isinstance(security, str) else security
+        if detached and self.security.oauth:
+            raise ConfigError(
+                "a detached broker cannot have the mechanism OAUTHBEARER: its tokens come from this "
+                "process; let it run in the foreground, or use SCRAM-SHA-512"
+            )
         self.heap = heap
         self.properties = dict(properties or {})
         self.detached = detached
@@ -109,8 +115,9 @@ class Broker:
         config.touch(mode=0o600)
         config.write_text(as_text(settings), encoding="utf-8")
         first = node is state.nodes[0]
+        flags = [*self._flags(), *access.server_flags()]
         self._children[node.id] = Child(
-            [*runtime.command("kafka.Kafka", *self._flags(), archived=first), config],
+            [*runtime.command("kafka.Kafka", *flags, archived=first), config],
             log=log_file(f"broker-{node.client_port}"),
             grace=GRACE,
             detached=self.detached,
@@ -165,6 +172,8 @@ class Broker:
         for child in self._children.values():
             child.stop()
         self._children.clear()
+        if self._access:
+            self._access.close()
         if self._home:
             self._home.remove()
 
@@ -200,6 +209,10 @@ class Broker:
     def connection_as(self, user: str) -> Connection:
         """Give the connection of another user, who may do what ACLs allow."""
         return self._opened()[1].connection(self.bootstrap_servers, user)
+
+    def token(self, user: str, lifetime: float = LIFETIME) -> str:
+        """Sign a token (OAUTHBEARER) for a client that brings its own `oauth_cb`."""
+        return self._opened()[1].token(user, lifetime)
 
     @property
     def client_settings(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.embedded.home import NODE_USER, OWNER, NodePlace, State
+from penstock.embedded.oidc import AUDIENCE, ISSUER
 from penstock.embedded.ports import HOST
 from penstock.embedded.security import Security, jaas
 
@@ -90,14 +91,29 @@ def _node_log_in(state: State) -> dict[str, str]:
 
 def _client_log_in(state: State, security: Security) -> dict[str, str]:
     prefix = f"listener.name.client.{security.mechanism.lower()}"
-    if security.scram:
-        entry = jaas("scram.ScramLoginModule", {})
-    else:
-        users = {f"user_{name}": secret for name, secret in state.users.items()}
-        entry = jaas("plain.PlainLoginModule", users)
     return {
         "listener.name.client.sasl.enabled.mechanisms": security.mechanism,
-        f"{prefix}.sasl.jaas.config": entry,
+        f"{prefix}.sasl.jaas.config": _client_jaas(state, security),
+    }
+
+
+def _client_jaas(state: State, security: Security) -> str:
+    if security.scram:
+        return jaas("scram.ScramLoginModule", {})
+    if security.oauth:
+        return jaas("oauthbearer.OAuthBearerLoginModule", {})
+    users = {f"user_{name}": secret for name, secret in state.users.items()}
+    return jaas("plain.PlainLoginModule", users)
+
+
+def token_properties(jwks: Path) -> dict[str, str]:
+    """Give the settings of a listener that takes tokens signed with one of these keys."""
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+    return {
+        "listener.name.client.oauthbearer.sasl.server.callback.handler.class": handler,
+        "sasl.oauthbearer.jwks.endpoint.url": jwks.as_uri(),
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 Protocol = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 OWNER = "penstock"
 """The user that is always made, and that ACLs do not bind."""
@@ -32,7 +32,7 @@ class Security(BaseModel):
     mechanism: Mechanism = Field(default="PLAIN", description="How clients log in, with SASL.")
     users: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Passwords by user, beside the user 'penstock' that is always made.",
+        description="Passwords by user (client secrets), beside 'penstock', who is always made.",
     )
     acls: bool = Field(default=False, description="Deny what no ACL allows.")
     client_certificate: bool = Field(
@@ -73,7 +73,12 @@ class Security(BaseModel):
     @property
     def scram(self) -> bool:
         """Whether the cluster itself keeps the users, from the moment its storage is formatted."""
-        return self.sasl and self.mechanism != "PLAIN"
+        return self.sasl and self.mechanism.startswith("SCRAM")
+
+    @property
+    def oauth(self) -> bool:
+        """Whether clients show tokens, which a provider on this machine gives them."""
+        return self.sasl and self.mechanism == "OAUTHBEARER"
 
     @property
     def guarded(self) -> bool:

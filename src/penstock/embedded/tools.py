@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.config import Connection
@@ -34,8 +34,9 @@ def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str
     runtime = kafka_runtime("tools")
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "client.properties"
-        write_private(config, as_text(connection.jvm()))
-        command = runtime.command(TOOLS[name], "-XX:TieredStopAtLevel=1", archived=False)
+        settings = connection.jvm()
+        write_private(config, as_text(settings))
+        command = runtime.command(TOOLS[name], *_flags(settings), archived=False)
         command += ["--bootstrap-server", connection.brokers, "--command-config", str(config)]
         done = subprocess.run(
             [*command, *arguments], capture_output=True, text=True, timeout=DEADLINE, check=False
@@ -43,3 +44,10 @@ def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str
     if done.returncode or done.stdout.startswith("Error:"):
         raise TerminalError(f"{name} failed: {(done.stderr or done.stdout).strip()}")
     return done.stdout
+
+
+def _flags(settings: Mapping[str, str]) -> list[str]:
+    # Kafka 4 asks no address for a token that Java was not told of when it started.
+    url = settings.get("sasl.oauthbearer.token.endpoint.url")
+    allowed = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] if url else []
+    return ["-XX:TieredStopAtLevel=1", *allowed]

@@ -119,10 +119,18 @@ def _some(names: Sequence[str], limit: int = 10) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def refusal(doing: str, brokers: str, seen: Sequence[KafkaError]) -> ConfigError | None:
+    """The error for a connection that was refused, where what it reported says so.
+
+    librdkafka tries on for ever with a wrong password; whoever waits asks this and can stop.
+    """
+    refused = [error for error in list(seen) if error.code() in REFUSED]
+    return _refused(refused[-1], doing, brokers) if refused else None
+
+
 def _away(error: KafkaError, doing: str, brokers: str, seen: Sequence[KafkaError]) -> PenstockError:
-    for earlier in seen:
-        if earlier.code() in REFUSED:
-            return _refused(earlier, doing, brokers)
+    if refused := refusal(doing, brokers, seen):
+        return refused
     detail = _connection_detail(error, seen)
     return BrokerUnavailableError(
         f"{doing}: no broker answers at {brokers}: {detail}; {group('away').hint}"
@@ -139,16 +147,21 @@ def _connection_detail(error: KafkaError, seen: Sequence[KafkaError]) -> str:
 
 
 def _refused(error: KafkaError, doing: str, brokers: str) -> ConfigError:
-    what = "no secure connection" if error.code() == KafkaError._SSL else "the user was refused"
+    what, check = _what_to_check(error)
     return ConfigError(
-        f"{doing}: {what} at {brokers}: {reason(error)}; check {_to_check(error)} of the connection"
+        f"{doing}: {what} at {brokers}: {reason(error)}; check {check} of the connection"
     )
 
 
-def _to_check(error: KafkaError) -> str:
+def _what_to_check(error: KafkaError) -> tuple[str, str]:
     text = error.str().lower()
     if error.code() == KafkaError._SSL:
-        return "security.protocol, ssl.ca.location and the certificates"
-    if "oauthbearer" in text or "token" in text:
-        return "sasl.oauthbearer.token.endpoint.url, .client.id, .client.secret and the token"
-    return "sasl.mechanisms, sasl.username and sasl.password"
+        return "no secure connection", "security.protocol, ssl.ca.location and the certificates"
+    if "oauthbearer token" in text or "oauth token" in text:
+        settings = (
+            "sasl.oauthbearer.token.endpoint.url, .client.id and .client.secret, or the oauth_cb"
+        )
+        return "there is no token to log in with", settings
+    if "invalid_token" in text:
+        return "the token was refused", "its signature, expiry, issuer, audience and the provider"
+    return "the user was refused", "sasl.mechanisms, sasl.username and sasl.password"
