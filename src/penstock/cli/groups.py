@@ -1,4 +1,4 @@
-"""`penstock groups`: list, and describe with the lag of each partition."""
+"""`penstock groups`: list, describe with the lag of each partition, reset, delete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.options import JsonOption, connection_of
-from penstock.cli.output import print_json, print_table, say
-from penstock.kafka import Admin
+from penstock.cli.options import JsonOption, YesOption, connection_of
+from penstock.cli.output import confirmed, print_json, print_table, say
+from penstock.errors import ConfigError
+from penstock.kafka import Admin, ResetPlan
 from penstock.kafka.model import GroupDetail
+from penstock.kafka.resets import ALLOWED, refuse_members
 
-app = typer.Typer(no_args_is_help=True, help="List and describe consumer groups.")
+app = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
+
+Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
 @app.command("list")
@@ -28,17 +32,74 @@ def list_groups(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @app.command("describe")
-def describe_group(
-    context: typer.Context,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")],
-    as_json: JsonOption = False,
-) -> None:
+def describe_group(context: typer.Context, group: Name, as_json: JsonOption = False) -> None:
     """Show a group's members, and its committed offset, end and lag in each partition."""
     with Admin(connection_of(context)) as admin:
         detail = admin.describe_group(group)
     if as_json:
         return print_json(as_document(detail))
     return _print_detail(detail)
+
+
+@app.command("reset")
+def reset_group(
+    context: typer.Context,
+    group: Name,
+    *,
+    to: Annotated[str, typer.Option(metavar="PLACE", help=f"Where to go: {ALLOWED}.")],
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC[:PARTITION]",
+            help="Only this; may be repeated. Default: wherever the group has committed.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+    ] = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Move a group to another place: shows the plan, asks, and then commits the new offsets.
+
+    For example: penstock groups reset billing --to earliest --dry-run
+
+    penstock groups reset billing --to -100 --topic trades:0
+
+    A place outside of what a partition holds becomes its edge, and the plan says so. Refused while
+    the group has members: they would go on from where they are, and commit over it.
+    """
+    chosen = [_chosen(text) for text in topics] if topics else None
+    with Admin(connection_of(context)) as admin:
+        plan = admin.plan_reset(group, to, chosen)
+        _show_plan(plan, as_json)
+        if dry_run:
+            return say("dry run: nothing was changed")
+        refuse_members(group, plan.members)
+        if not yes and not confirmed(f"reset group {group} in {len(plan.moves)} partitions?"):
+            say("nothing was changed")
+            raise typer.Exit(1)
+        admin.reset(plan)
+    return say(f"group {group} reset in {len(plan.moves)} partitions")
+
+
+@app.command("delete")
+def delete_groups(
+    context: typer.Context,
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Their names.")],
+    yes: YesOption = False,
+) -> None:
+    """Delete groups with the offsets they committed; refused while a group has members."""
+    with Admin(connection_of(context)) as admin:
+        for group in groups:
+            admin.describe_group(group)  # all of them must be there before the first one goes
+        if not yes and not confirmed(f"delete {', '.join(groups)} with their offsets?"):
+            say("nothing was deleted")
+            raise typer.Exit(1)
+        for group in groups:
+            admin.delete_group(group)
+            say(f"group {group} deleted")
 
 
 def as_document(detail: GroupDetail) -> dict[str, Any]:
@@ -57,3 +118,32 @@ def _print_detail(detail: GroupDetail) -> None:
     ]
     print_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
     say(f"{detail.name}: {detail.state}, {len(detail.members)} members, lag {detail.lag}")
+
+
+def _show_plan(plan: ResetPlan, as_json: bool) -> None:
+    if as_json:
+        return print_json(plan_document(plan))
+    rows = [(m.topic, m.partition, m.current, m.new, _signed(m.change), m.note) for m in plan.moves]
+    print_table(("topic", "partition", "current", "new", "change", "note"), rows)
+    if plan.state is None:
+        say(f"there is no group {plan.group} yet: this makes it")
+    return None
+
+
+def plan_document(plan: ResetPlan) -> dict[str, Any]:
+    """The plan as JSON, with what is worked out (change and note) beside the offsets."""
+    moves = [{**asdict(move), "change": move.change, "note": move.note} for move in plan.moves]
+    return {**asdict(plan), "moves": moves}
+
+
+def _signed(change: int | None) -> str | None:
+    return None if change is None else f"{change:+d}"
+
+
+def _chosen(text: str) -> str | tuple[str, int]:
+    topic, colon, partition = text.partition(":")
+    if not colon:
+        return topic
+    if not topic or not partition.isdecimal():
+        raise ConfigError(f"--topic {text!r}: write TOPIC or TOPIC:PARTITION, for example trades:0")
+    return topic, int(partition)

@@ -24,8 +24,10 @@ COMMANDS = {
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
     "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
     "broker": Entry("penstock.cli.broker:app", "Start and stop a local Kafka broker."),
-    "topics": Entry("penstock.cli.topics:app", "List, describe, create, delete topics.", True),
-    "groups": Entry("penstock.cli.groups:app", "List and describe consumer groups.", True),
+    "topics": Entry("penstock.cli.topics:app", "List, describe, create, alter topics.", True),
+    "groups": Entry("penstock.cli.groups:app", "Consumer groups: lag, reset, delete.", True),
+    "acls": Entry("penstock.cli.acls:app", "List, add and remove access rules.", True),
+    "cluster": Entry("penstock.cli.cluster:cluster", "Show the cluster and its brokers.", True),
     "produce": Entry("penstock.cli.produce:produce", "Write lines from stdin to a topic.", True),
     "consume": Entry("penstock.cli.consume:consume", "Print the records of topics.", True),
     "doctor": Entry("penstock.cli.doctor:doctor", "Find out what is wrong on this machine.", True),
@@ -71,7 +73,8 @@ def penstock(
 ) -> None:
     """Kafka for Python: produce, consume and administer; stream topics into tables on Spark.
 
-    --connection and --brokers may also stand behind run, topics, groups, produce, consume and doctor.
+    --connection and --brokers may also stand behind run, topics, groups, acls, cluster, produce, consume
+    and doctor.
     """
     if log_format not in ("text", "json"):
         raise typer.BadParameter(f"{log_format!r} is not a log format; allowed: text, json")

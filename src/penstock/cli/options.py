@@ -11,6 +11,7 @@ from penstock.config import Connection, find_connection
 from penstock.errors import ConfigError
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _CLUSTER_OPTIONS = {"-c": "connection", "--connection": "connection", "--brokers": "brokers"}
 

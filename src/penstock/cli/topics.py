@@ -1,18 +1,20 @@
-"""`penstock topics`: list, describe, create, delete."""
+"""`penstock topics`: list, describe, create, alter, delete."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from penstock.cli.options import JsonOption, connection_of
+from penstock.cli.options import JsonOption, YesOption, connection_of
 from penstock.cli.output import confirmed, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin
-from penstock.kafka.model import TopicDetail
+from penstock.kafka.model import Setting, TopicDetail
 
-app = typer.Typer(no_args_is_help=True, help="List, describe, create and delete topics.")
+app = typer.Typer(no_args_is_help=True, help="List, describe, create, alter and delete topics.")
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 
@@ -33,13 +35,26 @@ def list_topics(
 
 
 @app.command("describe")
-def describe_topic(context: typer.Context, topic: Name, as_json: JsonOption = False) -> None:
-    """Show a topic's partitions, and its settings that are not the broker's."""
+def describe_topic(
+    context: typer.Context,
+    topic: Name,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every setting, with its source.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a topic's partitions, and the settings that were made for it.
+
+    With --all every setting is shown with its source: topic (made for this topic), broker or cluster
+    (changed while running), file (the broker's properties), default (Kafka's own).
+    """
     with Admin(connection_of(context)) as admin:
         detail = admin.describe_topic(topic)
+        settings = admin.topic_settings(topic) if everything else ()
     if as_json:
-        return print_json(detail)
-    return _print_detail(detail)
+        return print_json({**asdict(detail), **({"settings": settings} if everything else {})})
+    _print_partitions(detail)
+    return _print_settings(settings) if everything else _print_own_settings(detail)
 
 
 @app.command("create")
@@ -57,18 +72,54 @@ def create_topic(
         typer.Option("--config", metavar="KEY=VALUE", help="A setting; may be repeated."),
     ] = None,
 ) -> None:
-    """Create a topic."""
-    config = dict(_setting(text) for text in settings or ())
+    """Create a topic.
+
+    For example: penstock topics create trades -p 6 --config retention.ms=60000
+    """
+    config = dict(_setting("--config", text) for text in settings or ())
     with Admin(connection_of(context)) as admin:
         admin.create_topic(topic, partitions, replication, config)
     say(f"topic {topic} created")
+
+
+@app.command("alter")
+def alter_topic(
+    context: typer.Context,
+    topic: Name,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a setting; may be repeated."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Go back to the broker's setting; may be repeated."),
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="Grow to so many.")
+    ] = None,
+) -> None:
+    """Change settings of a topic, and add partitions; what is not named stays as it is.
+
+    For example: penstock topics alter trades --set retention.ms=60000 --unset cleanup.policy -p 12
+
+    More partitions send keys elsewhere: the order per key holds only within what is written from then on.
+    """
+    changes = _changes(settings or (), unset or ())
+    if not changes and partitions is None:
+        raise ConfigError("nothing to change: give --set KEY=VALUE, --unset KEY or --partitions N")
+    with Admin(connection_of(context)) as admin:
+        if changes:
+            admin.alter_topic(topic, changes)
+        if partitions is not None:
+            admin.add_partitions(topic, partitions)
+    say(f"topic {topic} altered")
 
 
 @app.command("delete")
 def delete_topics(
     context: typer.Context,
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Their names.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete topics with every record in them."""
     with Admin(connection_of(context)) as admin:
@@ -81,21 +132,38 @@ def delete_topics(
             say(f"topic {topic} deleted")
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _setting(option: str, text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise ConfigError(f"--config {text!r}: write KEY=VALUE, for example retention.ms=60000")
+        raise ConfigError(f"{option} {text!r}: write KEY=VALUE, for example retention.ms=60000")
     return key, value
 
 
-def _print_detail(detail: TopicDetail) -> None:
+def _changes(settings: Iterable[str], unset: Iterable[str]) -> dict[str, str | None]:
+    wanted = dict(_setting("--set", text) for text in settings)
+    for key in unset:
+        if key in wanted:
+            raise ConfigError(
+                f"--set {key}=... and --unset {key} were both given; give one of them"
+            )
+    return {**wanted, **dict.fromkeys(unset)}
+
+
+def _print_partitions(detail: TopicDetail) -> None:
     rows = [
         (p.partition, p.leader, _ids(p.replicas), _ids(p.isr), p.earliest, p.latest)
         for p in detail.partitions
     ]
     print_table(("partition", "leader", "replicas", "isr", "earliest", "latest"), rows)
+
+
+def _print_own_settings(detail: TopicDetail) -> None:
     if detail.config:
         print_table(("setting", "value"), detail.config.items())
+
+
+def _print_settings(settings: Iterable[Setting]) -> None:
+    print_table(("setting", "value", "source"), [(s.name, s.value, s.source) for s in settings])
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

@@ -1,10 +1,10 @@
-"""Who may do what: ACLs in plain words, checked before the broker sees them."""
+"""Who may do what on the cluster: its rules listed, added and removed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -13,92 +13,30 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
 from penstock.kafka.asking import Asker, code_of
-
-CLUSTER = "kafka-cluster"
-"""The name under which Kafka keeps what may be done to the cluster itself."""
-UNKNOWN = "unknown"
-"""What librdkafka makes of words that are younger than itself: shown, but not to be written."""
-
-
-def _words(kind: Iterable[Enum], without: set[str]) -> dict[str, Any]:
-    return {each.name.lower(): each for each in kind if each.name not in without}
-
-
-OPERATIONS = _words(AclOperation, {"UNKNOWN", "ANY"})
-PERMISSIONS = _words(AclPermissionType, {"UNKNOWN", "ANY"})
-PATTERNS = _words(ResourcePatternType, {"UNKNOWN", "ANY", "MATCH"})
-# librdkafka calls it broker, Kafka and everybody else cluster.
-RESOURCES = _words(ResourceType, {"UNKNOWN", "ANY", "BROKER"}) | {"cluster": ResourceType.BROKER}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Acl:
-    """One rule: this principal may, or may not, do this to these resources.
-
-    Words may be written in any case, with '-' or '_' or neither.
-
-    >>> Acl("User:alice", "Read", "topic", "trades")
-    Acl(principal='User:alice', operation='read', resource='topic', name='trades', permission='allow', \
-pattern='literal', host='*')
-    >>> str(Acl("User:bob", "write", "topic", "trades-", "deny", "prefixed"))
-    "User:bob from any host may not write topics whose names begin with 'trades-'"
-    """
-
-    principal: str
-    operation: str
-    resource: str
-    name: str = ""
-    permission: str = "allow"
-    pattern: str = "literal"
-    host: str = "*"
-
-    def __post_init__(self) -> None:
-        _put(self, "operation", _word("operation", self.operation, OPERATIONS))
-        _put(self, "resource", _word("resource", self.resource, RESOURCES))
-        _put(self, "permission", _word("permission", self.permission, PERMISSIONS))
-        _put(self, "pattern", _word("pattern", self.pattern, PATTERNS))
-        _put(self, "name", _named(self.resource, self.name))
-        _check_principal(self.principal)
-
-    def __str__(self) -> str:
-        may = "may" if self.permission == "allow" else "may not"
-        host = "any host" if self.host == "*" else self.host
-        what = f"{self.resource}s" if self.pattern == "prefixed" else self.resource
-        which = (
-            f"whose names begin with {self.name!r}" if what != self.resource else repr(self.name)
-        )
-        return f"{self.principal} from {host} {may} {self.operation} {what} {which}"
-
-
-@dataclass(frozen=True, slots=True)
-class AclFilter:
-    """Which ACLs are meant: those that agree with every word that is given.
-
-    The pattern `match` means every rule that touches the name: its own, those of its prefixes,
-    and those for all names ('*').
-    """
-
-    principal: str | None = None
-    operation: str | None = None
-    resource: str | None = None
-    name: str | None = None
-    permission: str | None = None
-    pattern: str | None = None
-    host: str | None = None
+from penstock.kafka.rules import (
+    OPERATIONS,
+    PATTERNS,
+    PERMISSIONS,
+    RESOURCES,
+    UNKNOWN,
+    Acl,
+    AclFilter,
+    word_of,
+)
 
 
 def list_acls(ask: Asker, wanted: AclFilter) -> list[Acl]:
     """The rules that a filter means, in order."""
-    try:
-        told = ask.one("listing ACLs", ask.client.describe_acls, _filter(wanted))
-    except PenstockError as error:
-        raise _explained(error) from error
+    told = ask.one("listing ACLs", ask.client.describe_acls, _filter(wanted))
+    if not told:
+        _require_readable(ask)
     return sorted(map(_acl, told))
 
 
@@ -124,12 +62,36 @@ def _change(ask: Asker, doing: str, call: Any, wanted: list[Any]) -> dict[Any, A
 
 
 def _explained(error: PenstockError) -> PenstockError:
-    if code_of(error) != KafkaError.SECURITY_DISABLED:
-        return error
+    return _no_authorizer() if code_of(error) == KafkaError.SECURITY_DISABLED else error
+
+
+def _no_authorizer() -> TerminalError:
     return TerminalError(
         "this cluster keeps no ACLs: its brokers run without an authorizer; "
         "set authorizer.class.name in their properties"
     )
+
+
+def _require_readable(ask: Asker) -> None:
+    """Tell "there are none" from "you may not see them": librdkafka gives an empty list for both."""
+    call = partial(ask.client.describe_cluster, include_authorized_operations=True)
+    told = ask.one("listing ACLs", call)
+    if AclOperation.DESCRIBE not in (told.authorized_operations or ()):
+        raise TerminalError(
+            "listing ACLs: the broker does not allow it to this user; ask for an ACL "
+            "(describe cluster), or use a connection with another user"
+        )
+    if _authorizer(ask, told.nodes[0].id) == "":
+        raise _no_authorizer()
+
+
+def _authorizer(ask: Asker, broker: int) -> str | None:
+    """The class that decides on one broker; None where this user may not know it."""
+    where = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+    hidden = KafkaError.CLUSTER_AUTHORIZATION_FAILED
+    told = ask.each("listing ACLs", ask.client.describe_configs, [where], quiet=hidden)
+    entry = next((entries.get("authorizer.class.name") for entries in told.values()), None)
+    return None if entry is None else entry.value or ""
 
 
 def _binding(kind: Any, acl: Acl) -> Any:
@@ -176,39 +138,4 @@ def _acl(binding: Any) -> Acl:
 
 
 def _or_any(what: str, given: str | None, allowed: Mapping[str, Any], anything: Enum) -> Any:
-    return anything if given is None else allowed[_word(what, given, allowed)]
-
-
-def _word(what: str, given: str, allowed: Mapping[str, object]) -> str:
-    if given.lower() == UNKNOWN:
-        return UNKNOWN
-    plain = {word.replace("_", ""): word for word in allowed}
-    found = plain.get(given.lower().replace("_", "").replace("-", ""))
-    if found is None:
-        raise ConfigError(
-            f"{given!r} is no {what} of an ACL; allowed: {', '.join(sorted(allowed))}"
-        )
-    return found
-
-
-def _named(resource: str, name: str) -> str:
-    if resource == "cluster":
-        if name not in ("", CLUSTER):
-            raise ConfigError(f"an ACL for the cluster has the name {CLUSTER!r}, not {name!r}")
-        return CLUSTER
-    if not name:
-        raise ConfigError(f"an ACL for a {resource} needs its name; '*' means every {resource}")
-    return name
-
-
-def _check_principal(principal: str) -> None:
-    kind, colon, name = principal.partition(":")
-    if not (kind and colon and name):
-        raise ConfigError(
-            f"{principal!r} is no principal: write TYPE:NAME, for example User:alice; "
-            "User:* means everybody"
-        )
-
-
-def _put(acl: Acl, field: str, value: str) -> None:
-    object.__setattr__(acl, field, value)
+    return anything if given is None else allowed[word_of(what, given, allowed)]

@@ -15,7 +15,6 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # re-e
 from penstock.config import Connection
 from penstock.kafka import acls, describe, groups, metadata, resets
 from penstock.kafka import topics as on_topics
-from penstock.kafka.acls import Acl, AclFilter
 from penstock.kafka.asking import Asker
 from penstock.kafka.handle import Partition
 from penstock.kafka.model import (
@@ -28,6 +27,7 @@ from penstock.kafka.model import (
 )
 from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.resets import Chosen, ResetPlan, Target
+from penstock.kafka.rules import Acl, AclFilter
 from penstock.kafka.watermarks import Watermarks
 
 _EVERY_ACL = AclFilter()

@@ -141,7 +141,8 @@ def _has_leaders(ask: Asker, name: str, at_least: int = 0) -> bool:
 
 def _are_told(settings: Iterable[Setting], changes: Mapping[str, object]) -> bool:
     own = {setting.name: setting.value for setting in settings if setting.own}
-    wanted = {
-        name: None if value is None else describe.written(value) for name, value in changes.items()
-    }
-    return all(own.get(name) == value for name, value in wanted.items())
+    return all(own.get(name) == _as_told(value) for name, value in changes.items())
+
+
+def _as_told(value: object) -> str | None:
+    return None if value is None else describe.written(value).replace(", ", ",")

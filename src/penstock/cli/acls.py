@@ -1,0 +1,137 @@
+"""`penstock acls`: who may do what; list, add, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import JsonOption, YesOption, connection_of
+from penstock.cli.output import confirmed, print_json, print_table, say
+from penstock.errors import ConfigError
+from penstock.kafka import Acl, AclFilter, Admin
+from penstock.kafka.rules import OPERATIONS, RESOURCES
+
+app = typer.Typer(no_args_is_help=True, help="List, add and remove rules who may do what.")
+
+_COLUMNS = tuple(field.name for field in fields(Acl))
+
+PrincipalOption = Annotated[
+    str | None, typer.Option(metavar="TYPE:NAME", help="Only rules for this principal.")
+]
+OperationOption = Annotated[
+    str | None, typer.Option(metavar="WORD", help=f"Only for this: {', '.join(OPERATIONS)}.")
+]
+ResourceOption = Annotated[
+    str | None, typer.Option(metavar="WORD", help=f"Only for this kind: {', '.join(RESOURCES)}.")
+]
+NameOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only rules for this name.")]
+PermissionOption = Annotated[
+    str | None, typer.Option(metavar="allow|deny", help="Only rules that allow, or that deny.")
+]
+PatternOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="literal|prefixed|match",
+        help="match: every rule that touches --name, also by a prefix or by '*'.",
+    ),
+]
+HostOption = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Only for this host.")]
+
+
+@app.command("list")
+def list_acls(
+    context: typer.Context,
+    *,
+    principal: PrincipalOption = None,
+    operation: OperationOption = None,
+    resource: ResourceOption = None,
+    name: NameOption = None,
+    permission: PermissionOption = None,
+    pattern: PatternOption = None,
+    host: HostOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List rules: all of them, or those that agree with every option given.
+
+    For example, what holds for a topic: penstock acls list --resource topic --name trades --pattern match
+    """
+    wanted = AclFilter(principal, operation, resource, name, permission, pattern, host)
+    with Admin(connection_of(context)) as admin:
+        found = admin.acls(wanted)
+    return print_json(found) if as_json else _print(found)
+
+
+@app.command("add")
+def add_acls(
+    context: typer.Context,
+    principal: Annotated[
+        str, typer.Argument(metavar="PRINCIPAL", help="User:alice; User:* is everybody.")
+    ],
+    operations: Annotated[
+        str, typer.Argument(metavar="OPERATION,...", help=f"Of {', '.join(OPERATIONS)}.")
+    ],
+    resource: Annotated[
+        str, typer.Argument(metavar="RESOURCE", help=f"One of {', '.join(RESOURCES)}.")
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="'*' is every name; a cluster needs none.")
+    ] = "",
+    *,
+    deny: Annotated[bool, typer.Option("--deny", help="Forbid it; this wins over allow.")] = False,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="Every name that begins with NAME.")
+    ] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Only from this address.")] = "*",
+) -> None:
+    """Add rules, one for each operation; they hold at once.
+
+    For example: penstock acls add User:alice read,describe topic trades
+
+    penstock acls add User:billing read group billing- --prefixed
+    """
+    permission = "deny" if deny else "allow"
+    pattern = "prefixed" if prefixed else "literal"
+    rules = [
+        Acl(principal, operation, resource, name, permission, pattern, host)
+        for operation in operations.split(",")
+    ]
+    with Admin(connection_of(context)) as admin:
+        admin.create_acls(rules)
+    for rule in rules:
+        say(f"added: {rule}")
+
+
+@app.command("remove")
+def remove_acls(
+    context: typer.Context,
+    *,
+    principal: PrincipalOption = None,
+    operation: OperationOption = None,
+    resource: ResourceOption = None,
+    name: NameOption = None,
+    permission: PermissionOption = None,
+    pattern: PatternOption = None,
+    host: HostOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Remove the rules that agree with every option given: shows them, asks, removes exactly these.
+
+    For example: penstock acls remove --principal User:alice --resource topic --name trades
+    """
+    wanted = AclFilter(principal, operation, resource, name, permission, pattern, host)
+    if wanted == AclFilter():
+        raise ConfigError("which rules? give at least one of --principal, --resource, --name, ...")
+    with Admin(connection_of(context)) as admin:
+        found = admin.acls(wanted)
+        _print(found)
+        if found and not yes and not confirmed(f"remove these {len(found)} rules?"):
+            say("nothing was removed")
+            raise typer.Exit(1)
+        say(f"{len(admin.delete_acls(found))} rules removed")
+
+
+def _print(rules: Sequence[Acl]) -> None:
+    print_table(_COLUMNS, [astuple(rule) for rule in rules])
