@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.config.keys import Value, find_key
+from penstock.config.pem import private_key, read_pem
 from penstock.errors import ConfigError
 
 ROLES = ("producer", "consumer", "admin")
@@ -30,7 +31,9 @@ def to_librdkafka(values: Mapping[str, Value], role: str | None) -> dict[str, Va
         # There librdkafka's word for it is another one, with a lower limit.
         limit = min(max(int(values["request.timeout.ms"]), 10), 300_000)
         kept.setdefault("socket.timeout.ms", limit)
-    return kept | _spoken_differently(kept) | _existing_files(kept)
+    found = kept | _spoken_differently(kept) | _existing_files(kept)
+    _need_open_key(found)
+    return found
 
 
 def _concerns(name: str, role: str | None) -> bool:
@@ -61,3 +64,13 @@ def _existing_files(values: Mapping[str, Value]) -> dict[str, Value]:
             raise ConfigError(f"{name}: there is no file {path}; give the path of a PEM file")
         found[name] = str(path)
     return found
+
+
+def _need_open_key(values: Mapping[str, Value]) -> None:
+    """Refuse a key that its password does not open: librdkafka says "PEM lib", and no more."""
+    location = values.get("ssl.key.location")
+    if location is None:
+        return
+    pem = read_pem("ssl.key.location", str(location))
+    if "ENCRYPTED" in pem:
+        private_key("ssl.key.location", pem, str(values.get("ssl.key.password", "")))

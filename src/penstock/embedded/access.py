@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from penstock.config import Connection
+from penstock.embedded.certificates import LIFETIME as CERTIFICATE_LIFETIME
 from penstock.embedded.certificates import Authority, Certificate
 from penstock.embedded.home import NodePlace, State
 from penstock.embedded.oidc import LIFETIME, Issuer, TokenEndpoint
@@ -81,17 +83,26 @@ class Access:
             "sasl.password": secret,
         }
 
-    def _certificate(self, user: str) -> dict[str, str]:
-        assert self._authority is not None  # noqa: S101
+    def renew_certificate(self, user: str, lifetime: timedelta = CERTIFICATE_LIFETIME) -> None:
+        """Sign the certificate that `connection` gives this user from now on."""
+        if self._authority is None:
+            raise ConfigError(
+                f"the broker's protocol is {self.security.protocol}; certificates need ssl or sasl_ssl"
+            )
+        self._clients[user] = self._authority.client(user, self._key_password(), lifetime)
+
+    def _key_password(self) -> str | None:
         secret = self.security.key_password
-        password = secret.get_secret_value() if secret else None
+        return secret.get_secret_value() if secret else None
+
+    def _certificate(self, user: str) -> dict[str, str]:
         if user not in self._clients:
-            self._clients[user] = self._authority.client(user, password)
+            self.renew_certificate(user)
         made = self._clients[user]
         return {
             "ssl.certificate.location": str(made.certificate),
             "ssl.key.location": str(made.key),
-            **({"ssl.key.password": password} if password else {}),
+            **({"ssl.key.password": password} if (password := self._key_password()) else {}),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.config import Connection
 from penstock.embedded.access import Access
+from penstock.embedded.certificates import LIFETIME as CERTIFICATE_LIFETIME
 from penstock.embedded.home import Home, NodePlace, State
-from penstock.embedded.oidc import LIFETIME
+from penstock.embedded.oidc import LIFETIME as TOKEN_LIFETIME
 from penstock.embedded.ports import HOST, is_open
 from penstock.embedded.process import Child, log_file, tail
 from penstock.embedded.properties import as_text, node_properties
@@ -210,7 +212,11 @@ class Broker:
         """Give the connection of another user, who may do what ACLs allow."""
         return self._opened()[1].connection(self.bootstrap_servers, user)
 
-    def token(self, user: str, lifetime: float = LIFETIME) -> str:
+    def renew_certificate(self, user: str, lifetime: timedelta = CERTIFICATE_LIFETIME) -> None:
+        """Sign the client certificate that `connection_as(user)` has from now on."""
+        self._opened()[1].renew_certificate(user, lifetime)
+
+    def token(self, user: str, lifetime: float = TOKEN_LIFETIME) -> str:
         """Sign a token (OAUTHBEARER) for a client that brings its own `oauth_cb`."""
         return self._opened()[1].token(user, lifetime)
 

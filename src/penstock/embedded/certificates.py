@@ -44,9 +44,11 @@ class Authority:
         """Make a certificate for a server on localhost, 127.0.0.1 and ::1."""
         return self._issue(name, ExtendedKeyUsageOID.SERVER_AUTH, key_password)
 
-    def client(self, name: str, key_password: str | None = None) -> Certificate:
-        """Make a certificate for a client, whose principal is CN=name."""
-        return self._issue(name, ExtendedKeyUsageOID.CLIENT_AUTH, key_password)
+    def client(
+        self, name: str, key_password: str | None = None, lifetime: timedelta = LIFETIME
+    ) -> Certificate:
+        """Make a certificate for a client, whose principal is CN=name; a negative lifetime expired."""
+        return self._issue(name, ExtendedKeyUsageOID.CLIENT_AUTH, key_password, lifetime)
 
     def _self_signed(self) -> x509.Certificate:
         usage = x509.KeyUsage(
@@ -66,9 +68,15 @@ class Authority:
         )
         return builder.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
 
-    def _issue(self, name: str, usage: x509.ObjectIdentifier, password: str | None) -> Certificate:
+    def _issue(
+        self,
+        name: str,
+        usage: x509.ObjectIdentifier,
+        password: str | None,
+        lifetime: timedelta = LIFETIME,
+    ) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(name), self._name, key.public_key())
+        builder = _builder(_name(name), self._name, key.public_key(), lifetime)
         builder = builder.add_extension(
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
@@ -88,10 +96,15 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    lifetime: timedelta = LIFETIME,
 ) -> x509.CertificateBuilder:
+    now = datetime.now(timezone.utc)
+    until = now + lifetime
     # An hour back, because clocks in containers differ from the machine's.
-    since = datetime.now(timezone.utc) - timedelta(hours=1)
+    since = min(now, until) - timedelta(hours=1)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -99,7 +112,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(since)
-        .not_valid_after(since + LIFETIME)
+        .not_valid_after(until)
     )
 
 

@@ -51,7 +51,8 @@ GROUPS = (
     Group(
         "away",
         BrokerUnavailableError,
-        "check the address and that the broker runs ('penstock broker start' gives a local one)",
+        "check the address, security.protocol and that the broker runs "
+        "('penstock broker start' gives a local one)",
         """
         _TRANSPORT _ALL_BROKERS_DOWN _TIMED_OUT _TIMED_OUT_QUEUE _MSG_TIMED_OUT _RESOLVE _WAIT_COORD
         _DESTROY _DESTROY_BROKER _FAIL _UNKNOWN_BROKER NETWORK_EXCEPTION REQUEST_TIMED_OUT

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, libversion
 
 from penstock.config.secrets import mask
 from penstock.errors import (
@@ -16,6 +16,7 @@ from penstock.errors import (
     ConfigError,
     FencedError,
     PenstockError,
+    SetupError,
     TerminalError,
     TransientError,
 )
@@ -29,6 +30,8 @@ MOVING = group("moving").codes
 MISSING_TOPIC = group("missing topic").codes
 FENCED = group("fenced").codes
 
+_ALERT = "ssl/tls alert"
+_NO_PROVIDER = "No provider for SASL mechanism GSSAPI"
 _GROUP_OF = {code: each for each in GROUPS for code in each.codes}
 # What a newer librdkafka may say and this table does not know yet.
 _UNHEARD_OF = Group("unheard of", TerminalError, "look in the brokers' logs", "")
@@ -47,8 +50,7 @@ def describe_event(error: KafkaError) -> tuple[str, str, str]:
     >>> describe_event(KafkaError(KafkaError._TRANSPORT, "Connection refused"))
     ('WARNING', '_TRANSPORT', 'Connection refused')
     """
-    code = error.code()
-    grave = error.fatal() or code in REFUSED or code == KafkaError._ALL_BROKERS_DOWN
+    grave = error.fatal() or is_refusal(error) or error.code() == KafkaError._ALL_BROKERS_DOWN
     return "ERROR" if grave else "WARNING", error.name(), mask(error.str())
 
 
@@ -65,11 +67,12 @@ def translate(
     if error.txn_requires_abort():
         hint = group("abort").hint
         return AbortableError(f"{doing}: {reason(error)}; {hint}")
-    code = error.code()
-    if code in AWAY:
-        return _away(error, doing, brokers, seen)
-    if code in REFUSED:
+    if is_refusal(error):
         return _refused(error, doing, brokers)
+    if error.code() in AWAY:
+        return _away(error, doing, brokers, seen)
+    if _NO_PROVIDER in error.str():
+        return _no_kerberos(doing)
     return _by_table(error, doing)
 
 
@@ -78,6 +81,15 @@ def _fatal(error: KafkaError, doing: str) -> TerminalError:
         return FencedError(f"{doing}: {reason(error)}; {group('fenced').hint}")
     return TerminalError(
         f"{doing}: {reason(error)}; this client can do no more: close it and make a new one"
+    )
+
+
+def _no_kerberos(doing: str) -> SetupError:
+    return SetupError(
+        f"{doing}: this librdkafka ({libversion()[0]}, as it comes with confluent-kafka) has no Kerberos "
+        "(sasl.mechanisms GSSAPI); build librdkafka of that version with libsasl2-dev, install "
+        "libsasl2-modules-gssapi-mit, then: pip install --force-reinstall --no-binary confluent-kafka "
+        "confluent-kafka. Pipelines need none of this: Spark's Java client has Kerberos"
     )
 
 
@@ -124,8 +136,16 @@ def refusal(doing: str, brokers: str, seen: Sequence[KafkaError]) -> ConfigError
 
     librdkafka tries on for ever with a wrong password; whoever waits asks this and can stop.
     """
-    refused = [error for error in list(seen) if error.code() in REFUSED]
+    refused = [error for error in list(seen) if is_refusal(error)]
     return _refused(refused[-1], doing, brokers) if refused else None
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """Whether the broker answered and did not let this user or certificate in."""
+    # A broker judges a certificate when the connection stands already: it comes as a lost connection.
+    return error.code() in REFUSED or (
+        error.code() == KafkaError._TRANSPORT and _ALERT in error.str()
+    )
 
 
 def _away(error: KafkaError, doing: str, brokers: str, seen: Sequence[KafkaError]) -> PenstockError:
@@ -155,6 +175,9 @@ def _refused(error: KafkaError, doing: str, brokers: str) -> ConfigError:
 
 def _what_to_check(error: KafkaError) -> tuple[str, str]:
     text = error.str().lower()
+    if _ALERT in text:
+        settings = "ssl.certificate.location (missing, expired, or of a CA unknown there)"
+        return "the broker did not take the certificate", settings
     if error.code() == KafkaError._SSL:
         return "no secure connection", "security.protocol, ssl.ca.location and the certificates"
     if "oauthbearer token" in text or "oauth token" in text:

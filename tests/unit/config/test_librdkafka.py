@@ -246,3 +246,21 @@ def test_overrides_are_checked_like_the_rest():
 def test_callbacks_pass_through():
     settings = Connection(brokers="a").librdkafka("producer", error_cb=print, logger=None)
     assert settings["error_cb"] is print
+
+
+@pytest.mark.parametrize(
+    ("password", "problem"),
+    [(None, "ssl.key.password is missing"), ("open-sesame", "ssl.key.password is wrong")],
+)
+@pytest.mark.parametrize("form", ["encrypted_key", "old_encrypted_key"])
+def test_a_key_that_does_not_open_is_refused_before_a_client_is_made(pem, form, password, problem):
+    connection = Connection(
+        brokers="localhost",
+        security_protocol="ssl",
+        ssl_certificate_location=str(pem.certificate),
+        ssl_key_location=str(getattr(pem, form)),
+        ssl_key_password=password,
+    )
+    with pytest.raises(ConfigError, match=rf"ssl.key.location: .*{problem}") as caught:
+        connection.librdkafka("producer")
+    assert "open-sesame" not in str(caught.value)

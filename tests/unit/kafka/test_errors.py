@@ -1,5 +1,5 @@
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.errors import (
     AbortableError,
@@ -13,7 +13,7 @@ from penstock.errors import (
     TransientError,
 )
 from penstock.kafka.error_table import GROUPS
-from penstock.kafka.errors import describe_event, topic_missing, translate, translated
+from penstock.kafka.errors import describe_event, refusal, topic_missing, translate, translated
 
 BROKERS = "kafka-1:9092,kafka-2:9092"
 CODES = {
@@ -151,6 +151,30 @@ def test_a_fatal_error_is_never_transient(code: int, kind: type, advice: str) ->
     error = translate(told, "committing", BROKERS)
     assert type(error) is kind
     assert advice in str(error)
+
+
+def test_a_certificate_that_the_broker_does_not_take_is_a_refusal_and_no_outage() -> None:
+    text = "ssl://b:1/bootstrap: Receive failed: ssl/tls alert certificate unknown: SSL alert 46"
+    told = KafkaError(KafkaError._TRANSPORT, text)
+    error = translation(KafkaError._TIMED_OUT, seen=(told,))
+    assert type(error) is ConfigError
+    assert "check ssl.certificate.location" in str(error)
+    assert describe_event(told)[0] == "ERROR"
+
+
+def test_a_refusal_is_found_among_what_a_connection_reported() -> None:
+    lost = KafkaError(KafkaError._TRANSPORT, "Connection refused")
+    assert refusal("writing", BROKERS, [lost]) is None
+    told = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+    assert "wrong password" in str(refusal("writing", BROKERS, [lost, told, lost]))
+
+
+def test_without_kerberos_the_error_says_how_to_get_it_and_that_pipelines_have_it() -> None:
+    settings = {"security.protocol": "sasl_plaintext", "sasl.mechanisms": "GSSAPI"}
+    with pytest.raises(SetupError) as caught, translated("making a producer", BROKERS):
+        Producer({"bootstrap.servers": BROKERS, **settings})
+    assert "--no-binary confluent-kafka" in str(caught.value)
+    assert "Pipelines need none of this" in str(caught.value)
 
 
 def test_a_refused_token_points_at_the_oauth_settings() -> None:
