@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # re-exported silently
 
 from penstock.config import Connection
-from penstock.kafka import acls, describe, groups, metadata, resets
+from penstock.kafka import acls, describe, groups, lookup, metadata, resets
 from penstock.kafka import topics as on_topics
 from penstock.kafka.asking import Asker
 from penstock.kafka.handle import Partition
@@ -77,7 +77,7 @@ class Admin:
 
     def topics(self, internal: bool = False) -> list[TopicInfo]:
         """Every topic by name; those of Kafka itself (names with two underscores) on request."""
-        return [t for t in on_topics.list_topics(self._ask) if internal or not t.internal]
+        return [t for t in lookup.list_topics(self._ask) if internal or not t.internal]
 
     def describe_topic(self, name: str) -> TopicDetail:
         """Partitions with leader, replicas and offsets, and the settings that are not default."""
@@ -112,7 +112,7 @@ class Admin:
 
     def topic_settings(self, name: str) -> tuple[Setting, ...]:
         """Every setting that holds for a topic, with its source; those with `own` were made for it."""
-        on_topics.look_up(self._ask, [name])
+        lookup.look_up(self._ask, [name])
         return on_topics.read_settings(self._ask, name)
 
     def alter_topic(self, name: str, config: Mapping[str, object]) -> None:
@@ -171,7 +171,7 @@ class Admin:
 
     def partitions(self, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
         """Every partition of the given topics, or of the topics that match a pattern as a whole."""
-        return on_topics.partitions_of(self._ask, topics)
+        return lookup.partitions_of(self._ask, topics)
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that each partition still has."""

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
+from penstock.kafka.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, REFUSED, translate
 from penstock.kafka.handle import Handle
 
@@ -28,6 +29,7 @@ class Asker:
         self.timeout = timeout
         self._handle = Handle(connection, "admin")
         self._client: Any = AdminClient(self._handle.settings())
+        self.coordinator = Coordinator(connection, timeout)
 
     @property
     def client(self) -> Any:
@@ -39,11 +41,25 @@ class Asker:
     def close(self) -> None:
         """Let go of the connections."""
         self._client = None
+        self.coordinator.close()
 
     def one(self, doing: str, call: Callable[..., Any], *args: Any) -> Any:
         """Ask a question that has one answer."""
         with self._asking(doing):
             return self._wait(call(*args, request_timeout=self.timeout))
+
+    def whole(self, doing: str, call: Callable[..., Any]) -> Any:
+        """Ask every broker; the answer counts only when each of them has given its part."""
+        deadline = time.monotonic() + self.timeout
+        with self._asking(doing):
+            while True:
+                answer = self._wait(call(request_timeout=self.timeout))
+                if not answer.errors:
+                    return answer
+                if time.monotonic() > deadline:
+                    raise KafkaException(answer.errors[0])
+                self._give_up_early()
+                time.sleep(_PAUSE)
 
     def each(
         self, doing: str, call: Callable[..., Any], *args: Any, quiet: int | None = None
@@ -62,9 +78,14 @@ class Asker:
 
     def outcomes(self, doing: str, call: Callable[..., Any], *args: Any) -> dict[Any, Any]:
         """Every answer of one question, where an answer may also be a PenstockError."""
-        with self._asking(doing):
-            futures = call(*args, request_timeout=self.timeout)
-        return {what: self._outcome(doing, future) for what, future in futures.items()}
+        deadline = time.monotonic() + self.timeout
+        while True:
+            with self._asking(doing):
+                futures = call(*args, request_timeout=self.timeout)
+            told = {what: self._outcome(doing, future) for what, future in futures.items()}
+            if not any(map(_is_moving, told.values())) or time.monotonic() > deadline:
+                return told
+            time.sleep(_PAUSE)
 
     def metadata(self, doing: str) -> Any:
         """The brokers, topics and partitions of the whole cluster."""
@@ -117,7 +138,9 @@ class Asker:
         try:
             return self._wait(future)
         except KafkaException as problem:
-            return self._translated(doing, problem)
+            error = self._translated(doing, problem)
+            error.__cause__ = problem
+            return error
 
     def _wait(self, future: Future[Any]) -> Any:
         while True:
@@ -132,6 +155,10 @@ class Asker:
         for error in list(self._handle.seen):
             if error.code() in REFUSED:
                 raise KafkaException(error)
+
+
+def _is_moving(outcome: Any) -> bool:
+    return isinstance(outcome, PenstockError) and code_of(outcome) in MOVING
 
 
 def code_of(error: PenstockError) -> int | None:

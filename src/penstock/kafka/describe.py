@@ -18,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from penstock.errors import ConfigError
 from penstock.kafka.handle import Partition
 from penstock.kafka.model import (
-    GroupDetail,
     GroupInfo,
     GroupPosition,
+    GroupTold,
     MemberInfo,
     PartitionInfo,
     Setting,
@@ -122,20 +122,14 @@ def positions(
     )
 
 
-def group_detail(
-    name: str,
-    told: Any,
-    members: tuple[MemberInfo, ...],
-    where: tuple[GroupPosition, ...],
-) -> GroupDetail:
-    """A described group with what was asked beside it."""
-    return GroupDetail(
-        name=name,
+def group_told(told: Any) -> GroupTold:
+    """A described group."""
+    return GroupTold(
         state=told.state.name.lower(),
         protocol=told.type.name.lower(),
         assignor=told.partition_assignor,
-        members=members,
-        positions=where,
+        simple=told.is_simple_consumer_group,
+        members=tuple(map(member_line, told.members)),
     )
 
 

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from confluent_kafka import KafkaError
-
-from penstock.errors import TerminalError
+from penstock.errors import PenstockError, TerminalError
 from penstock.kafka import describe
 from penstock.kafka.asking import Asker
-from penstock.kafka.model import GroupDetail, GroupInfo
+from penstock.kafka.lookup import existing
+from penstock.kafka.model import GroupDetail, GroupInfo, GroupTold
 from penstock.kafka.offsets import GroupOffsets
-from penstock.kafka.topics import existing
 from penstock.kafka.watermarks import Watermarks
 
 
 def list_groups(ask: Asker) -> list[GroupInfo]:
     """Every consumer group by name."""
-    result = ask.one("listing the groups", ask.client.list_consumer_groups)
+    result = ask.whole("listing the groups", ask.client.list_consumer_groups)
     return sorted((describe.group_line(g) for g in result.valid), key=lambda g: g.name)
 
 
 def describe_group(ask: Asker, group: str) -> GroupDetail:
     """State, members, and for every partition the committed offset, the end and the lag."""
     told = look_up(ask, group)
-    members = tuple(describe.member_line(member) for member in told.members)
     with GroupOffsets(ask.connection, group, ask.timeout) as offsets:
         committed = offsets.committed()
-    owners = {partition: m.id for m in members for partition in m.partitions}
+    owners = {partition: m.id for m in told.members for partition in m.partitions}
     touched = sorted({*committed, *owners})
     ends = Watermarks(ask).latest(existing(ask, touched))
     positions = describe.positions(touched, committed, ends, owners)
-    return describe.group_detail(group, told, members, positions)
+    return GroupDetail(group, told.state, told.protocol, told.assignor, told.members, positions)
 
 
 def delete_group(ask: Asker, group: str) -> None:
@@ -39,10 +34,10 @@ def delete_group(ask: Asker, group: str) -> None:
     told = look_up(ask, group)
     if told.members:
         raise still_read(f"deleting group {group!r}", len(told.members))
-    ask.each(f"deleting group {group!r}", ask.client.delete_consumer_groups, [group])
+    ask.coordinator.delete(group)
 
 
-def look_up(ask: Asker, group: str) -> Any:
+def look_up(ask: Asker, group: str) -> GroupTold:
     """What the cluster says about a group; a missing one is an error with the nearest names."""
     told = find(ask, group)
     if told is None:
@@ -50,11 +45,12 @@ def look_up(ask: Asker, group: str) -> Any:
     return told
 
 
-def find(ask: Asker, group: str) -> Any | None:
+def find(ask: Asker, group: str) -> GroupTold | None:
     """What the cluster says about a group, or None where there is no such group."""
-    doing, missing = f"describing group {group!r}", KafkaError.GROUP_ID_NOT_FOUND
-    told = ask.each(doing, ask.client.describe_consumer_groups, [group], quiet=missing).get(group)
-    return None if told is None or describe.is_dead(told) else told
+    told = ask.coordinator.describe([group])[group]
+    if isinstance(told, PenstockError):
+        raise told
+    return told
 
 
 def still_read(doing: str, members: int) -> TerminalError:

@@ -15,8 +15,9 @@ from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka import groups
 from penstock.kafka.asking import Asker
+from penstock.kafka.coordinator import Outcome
 from penstock.kafka.handle import Partition
-from penstock.kafka.model import BrokerInfo, ClusterInfo
+from penstock.kafka.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.offsets import GroupOffsets
 
 SUCCESS = "Success"
@@ -24,8 +25,8 @@ NO_OFFSET = -1001
 """What librdkafka says for an offset that nobody has committed."""
 
 _STATES = {
-    "PREPARING_REBALANCING": "PreparingRebalance",
-    "COMPLETING_REBALANCING": "CompletingRebalance",
+    "preparing_rebalancing": "PreparingRebalance",
+    "completing_rebalancing": "CompletingRebalance",
 }
 _PATIENCE = 2.0
 
@@ -93,50 +94,46 @@ def _groups(ask: Asker) -> dict[str, Any]:
     names = [group.name for group in groups.list_groups(ask)]
     if not names:
         return {}
-    call = ask.client.describe_consumer_groups
-    told = ask.outcomes("describing the groups", call, names)
-    versions = _assignment_versions(ask)
-    return {name: _group(ask, told[name], versions) for name in names}
+    told, versions = ask.coordinator.describe(names), _assignment_versions(ask)
+    return {name: _group(ask, name, outcome, versions) for name, outcome in told.items() if outcome}
 
 
-def _group(ask: Asker, told: Any, versions: Mapping[str, int]) -> dict[str, Any]:
-    if isinstance(told, PenstockError):
+def _group(ask: Asker, name: str, told: Outcome, versions: Mapping[str, int]) -> dict[str, Any]:
+    if not isinstance(told, GroupTold):
         unknown = {"state": "Unknown", "protocolType": "", "protocol": ""}
         return {**unknown, "error": str(told), "members": {}}
-    name = told.state.name
-    committed, error = _committed(ask, told)
+    committed, error = _committed(ask, name, told)
     return {
-        "state": _STATES.get(name, name.capitalize()),
+        "state": _STATES.get(told.state, told.state.capitalize()),
         # A group that only ever committed offsets, and never had a member, has no type.
-        "protocolType": "" if told.is_simple_consumer_group else "consumer",
-        "protocol": told.partition_assignor,
+        "protocolType": "" if told.simple else "consumer",
+        "protocol": told.assignor,
         "error": error,
-        "members": {m.member_id: _member(m, committed, versions) for m in told.members},
+        "members": {m.id: _member(m, committed, versions) for m in told.members},
     }
 
 
 def _member(
-    member: Any, committed: Mapping[Partition, int], versions: Mapping[str, int]
+    member: MemberInfo, committed: Mapping[Partition, int], versions: Mapping[str, int]
 ) -> dict[str, Any]:
-    mine = sorted((tp.topic, tp.partition) for tp in member.assignment.topic_partitions)
     return {
         "clientID": member.client_id,
         "clientHost": member.host,
-        "memberAssignmentVersion": versions.get(member.member_id, 0),
+        "memberAssignmentVersion": versions.get(member.id, 0),
         "partitions": [
             {"topic": t, "partition": p, "offset": committed.get((t, p), NO_OFFSET)}
-            for t, p in mine
+            for t, p in member.partitions
         ],
     }
 
 
-def _committed(ask: Asker, told: Any) -> tuple[dict[Partition, int], str]:
+def _committed(ask: Asker, name: str, told: GroupTold) -> tuple[dict[Partition, int], str]:
     """What the group committed where its members read; one group's trouble is not the cluster's."""
-    read = [(tp.topic, tp.partition) for m in told.members for tp in m.assignment.topic_partitions]
+    read = [partition for member in told.members for partition in member.partitions]
     if not read:
         return {}, SUCCESS
     try:
-        with GroupOffsets(ask.connection, told.group_id, ask.timeout) as offsets:
+        with GroupOffsets(ask.connection, name, ask.timeout) as offsets:
             return offsets.committed(read), SUCCESS
     except PenstockError as error:
         return {}, str(error)

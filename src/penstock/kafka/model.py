@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 SettingSource = Literal["topic", "broker", "cluster", "file", "default", "unknown"]
 
@@ -94,6 +94,26 @@ class MemberInfo:
     client_id: str
     host: str
     partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTold:
+    """What a coordinator tells about a group; `simple` is one that commits and never had a member."""
+
+    state: str
+    protocol: str
+    assignor: str
+    simple: bool
+    members: tuple[MemberInfo, ...]
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> GroupTold:
+        """Read it from JSON again."""
+        members = [
+            MemberInfo(**{**m, "partitions": tuple(map(tuple, m["partitions"]))})
+            for m in document["members"]
+        ]
+        return cls(**{**document, "members": tuple(members)})
 
 
 @dataclass(frozen=True, slots=True)

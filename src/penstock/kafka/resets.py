@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.kafka import groups
 from penstock.kafka.asking import Asker
 from penstock.kafka.handle import Partition
+from penstock.kafka.lookup import partitions_of, require
+from penstock.kafka.model import GroupTold
 from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.positions import Position
-from penstock.kafka.topics import look_up, partitions_of
 from penstock.kafka.watermarks import Watermarks
 
 ALLOWED = (
@@ -85,7 +85,7 @@ def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> Res
     return ResetPlan(
         group=group,
         moves=_moves(Watermarks(ask), current, wanted),
-        state=None if told is None else told.state.name.lower(),
+        state=None if told is None else told.state,
         members=_count(told),
     )
 
@@ -103,7 +103,7 @@ def refuse_members(group: str, members: int) -> None:
         raise groups.still_read(f"resetting group {group!r}", members)
 
 
-def _count(told: Any | None) -> int:
+def _count(told: GroupTold | None) -> int:
     return 0 if told is None else len(told.members)
 
 
@@ -127,17 +127,11 @@ def _partitions(
 
 
 def _named(ask: Asker, chosen: Iterable[str | Partition]) -> list[Partition]:
-    wanted = [(each, None) if isinstance(each, str) else each for each in chosen]
-    look_up(ask, list(dict.fromkeys(topic for topic, _ in wanted)))
-    found: set[Partition] = set()
-    for topic, partition in wanted:
-        there = partitions_of(ask, [topic])
-        if partition is not None and (topic, partition) not in there:
-            raise ConfigError(
-                f"topic {topic!r} has no partition {partition}; it has 0 to {len(there) - 1}"
-            )
-        found.update(there if partition is None else [(topic, partition)])
-    return sorted(found)
+    named = list(chosen)
+    whole = partitions_of(ask, [each for each in named if isinstance(each, str)])
+    single = [each for each in named if not isinstance(each, str)]
+    require(ask, single)
+    return sorted({*whole, *single})
 
 
 def _wanted(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka import TopicCollection as Names
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
     NewPartitions,
     NewTopic,
@@ -16,19 +13,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from penstock.errors import ConfigError
 from penstock.kafka import describe
 from penstock.kafka.asking import Asker
-from penstock.kafka.errors import topic_missing
 from penstock.kafka.handle import Partition
-from penstock.kafka.model import Setting, TopicDetail, TopicInfo
+from penstock.kafka.lookup import has_leaders, look_up, require, topics_now
+from penstock.kafka.model import Setting, TopicDetail
 from penstock.kafka.watermarks import Watermarks
 
 _SOON = 2.0
-
-
-def list_topics(ask: Asker) -> list[TopicInfo]:
-    """Every topic by name."""
-    metadata = ask.metadata("listing the topics")
-    found = [describe.topic_line(topic) for topic in metadata.topics.values()]
-    return sorted(found, key=lambda topic: topic.name)
 
 
 def describe_topic(ask: Asker, name: str) -> TopicDetail:
@@ -48,14 +38,14 @@ def create_topic(ask: Asker, wanted: NewTopic) -> None:
     """Make a topic, and wait until each of its partitions has a leader."""
     name = wanted.topic
     ask.each(f"creating topic {name!r}", ask.client.create_topics, [wanted])
-    ask.until(f"topic {name!r} has a leader", lambda: _has_leaders(ask, name))
+    ask.until(f"topic {name!r} has a leader", lambda: has_leaders(ask, name))
 
 
 def delete_topic(ask: Asker, name: str) -> None:
     """Delete a topic, and wait until it is gone."""
     look_up(ask, [name])
     ask.each(f"deleting topic {name!r}", ask.client.delete_topics, [name])
-    ask.until(f"topic {name!r} is gone", lambda: name not in _topics(ask, name))
+    ask.until(f"topic {name!r} is gone", lambda: name not in topics_now(ask, name))
 
 
 def add_partitions(ask: Asker, name: str, total: int) -> None:
@@ -68,7 +58,7 @@ def add_partitions(ask: Asker, name: str, total: int) -> None:
         )
     doing = f"adding partitions to topic {name!r}"
     ask.each(doing, ask.client.create_partitions, [NewPartitions(name, total)])
-    ask.until(f"topic {name!r} has {total} partitions", lambda: _has_leaders(ask, name, total))
+    ask.until(f"topic {name!r} has {total} partitions", lambda: has_leaders(ask, name, total))
 
 
 def read_settings(ask: Asker, name: str) -> tuple[Setting, ...]:
@@ -91,52 +81,12 @@ def alter_settings(ask: Asker, name: str, changes: Mapping[str, object]) -> None
 
 def delete_records(ask: Asker, before: Mapping[Partition, int]) -> dict[Partition, int]:
     """Delete the records before an offset, for each partition; give what is now the first offset."""
-    look_up(ask, list(dict.fromkeys(topic for topic, _ in before)))
+    require(ask, before)
     wanted = [TopicPartition(*where, offset) for where, offset in before.items()]
     if not wanted:
         return {}
     told = ask.each("deleting records", ask.client.delete_records, wanted)
     return {(tp.topic, tp.partition): done.low_watermark for tp, done in told.items()}
-
-
-def partitions_of(ask: Asker, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
-    """Every partition of the given topics, or of the topics that match a pattern as a whole."""
-    if isinstance(topics, re.Pattern):
-        named = (topic.name for topic in list_topics(ask) if not topic.internal)
-        topics = [name for name in named if topics.fullmatch(name)]
-    names = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
-    told = look_up(ask, names)
-    return sorted((name, p.id) for name in names for p in told[name].partitions)
-
-
-def existing(ask: Asker, partitions: Iterable[Partition]) -> list[Partition]:
-    """Those of the partitions that the cluster has."""
-    topics = ask.metadata("looking up partitions").topics
-    return [(t, p) for t, p in partitions if t in topics and p in topics[t].partitions]
-
-
-def look_up(ask: Asker, names: list[str]) -> dict[str, Any]:
-    """What the cluster says about each topic; a missing one is an error with the nearest names."""
-    if not names:
-        return {}
-    doing = f"looking up topic {', '.join(names)}"
-    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
-    told = ask.each(doing, ask.client.describe_topics, Names(names), quiet=missing)
-    for name in names:
-        if name not in told:
-            raise topic_missing(name, [t.name for t in list_topics(ask) if not t.internal])
-    return told
-
-
-def _topics(ask: Asker, name: str) -> Any:
-    return ask.metadata(f"looking for topic {name!r}").topics
-
-
-def _has_leaders(ask: Asker, name: str, at_least: int = 0) -> bool:
-    topic = _topics(ask, name).get(name)
-    if topic is None or len(topic.partitions) < at_least:
-        return False
-    return all(partition.leader >= 0 for partition in topic.partitions.values())
 
 
 def _are_told(settings: Iterable[Setting], changes: Mapping[str, object]) -> bool:

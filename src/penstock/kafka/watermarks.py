@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported silently
 
+from penstock.errors import PenstockError
 from penstock.kafka import describe
-from penstock.kafka.asking import Asker
+from penstock.kafka.asking import Asker, code_of
 from penstock.kafka.handle import Partition
+from penstock.kafka.lookup import has_leaders, require
 
 
 class Watermarks:
@@ -38,5 +42,18 @@ class Watermarks:
         asked = {TopicPartition(*partition): spec for partition in partitions}
         if not asked:
             return {}
-        told = self._ask.each("reading offsets", self._ask.client.list_offsets, asked)
+        told = self._told(asked)
         return {(tp.topic, tp.partition): info.offset for tp, info in told.items()}
+
+    def _told(self, asked: dict[TopicPartition, OffsetSpec]) -> dict[Any, Any]:
+        question = ("reading offsets", self._ask.client.list_offsets, asked)
+        try:
+            return self._ask.each(*question)
+        except PenstockError as error:
+            if code_of(error) != KafkaError._NOENT:
+                raise
+        # "No leaders found": there is no such partition, or its leader is just being chosen.
+        require(self._ask, [(tp.topic, tp.partition) for tp in asked])
+        for topic in {tp.topic for tp in asked}:
+            self._ask.until(f"topic {topic!r} has leaders", partial(has_leaders, self._ask, topic))
+        return self._ask.each(*question)

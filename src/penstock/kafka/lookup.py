@@ -1,0 +1,76 @@
+"""Finding topics and partitions: what is there, and a good answer where something is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka import TopicCollection as Names
+
+from penstock.errors import ConfigError
+from penstock.kafka import describe
+from penstock.kafka.asking import Asker
+from penstock.kafka.errors import topic_missing
+from penstock.kafka.handle import Partition
+from penstock.kafka.model import TopicInfo
+
+
+def list_topics(ask: Asker) -> list[TopicInfo]:
+    """Every topic by name."""
+    metadata = ask.metadata("listing the topics")
+    found = [describe.topic_line(topic) for topic in metadata.topics.values()]
+    return sorted(found, key=lambda topic: topic.name)
+
+
+def partitions_of(ask: Asker, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
+    """Every partition of the given topics, or of the topics that match a pattern as a whole."""
+    if isinstance(topics, re.Pattern):
+        named = (topic.name for topic in list_topics(ask) if not topic.internal)
+        topics = [name for name in named if topics.fullmatch(name)]
+    names = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
+    told = look_up(ask, names)
+    return sorted((name, p.id) for name in names for p in told[name].partitions)
+
+
+def existing(ask: Asker, partitions: Iterable[Partition]) -> list[Partition]:
+    """Those of the partitions that the cluster has."""
+    topics = ask.metadata("looking up partitions").topics
+    return [(t, p) for t, p in partitions if t in topics and p in topics[t].partitions]
+
+
+def look_up(ask: Asker, names: list[str]) -> dict[str, Any]:
+    """What the cluster says about each topic; a missing one is an error with the nearest names."""
+    if not names:
+        return {}
+    doing = f"looking up topic {', '.join(names)}"
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    told = ask.each(doing, ask.client.describe_topics, Names(names), quiet=missing)
+    for name in names:
+        if name not in told:
+            raise topic_missing(name, [t.name for t in list_topics(ask) if not t.internal])
+    return told
+
+
+def require(ask: Asker, partitions: Iterable[Partition]) -> None:
+    """Raise when one of the partitions is not there."""
+    wanted = list(partitions)
+    told = look_up(ask, list(dict.fromkeys(topic for topic, _ in wanted)))
+    for topic, partition in wanted:
+        last = len(told[topic].partitions) - 1
+        if not 0 <= partition <= last:
+            raise ConfigError(f"topic {topic!r} has no partition {partition}; it has 0 to {last}")
+
+
+def topics_now(ask: Asker, name: str) -> Any:
+    """Every topic by name, as a broker knows them at this moment."""
+    return ask.metadata(f"looking for topic {name!r}").topics
+
+
+def has_leaders(ask: Asker, name: str, at_least: int = 0) -> bool:
+    """Whether a topic is there with so many partitions, and each of them has a leader."""
+    topic = topics_now(ask, name).get(name)
+    if topic is None or len(topic.partitions) < at_least:
+        return False
+    return all(partition.leader >= 0 for partition in topic.partitions.values())
