@@ -14,7 +14,6 @@ from penstock.errors import (
     AbortableError,
     BrokerUnavailableError,
     ConfigError,
-    FencedError,
     PenstockError,
     SetupError,
     TerminalError,
@@ -28,7 +27,6 @@ FORBIDDEN = group("forbidden").codes
 WRONG_REQUEST = group("wrong request").codes
 MOVING = group("moving").codes
 MISSING_TOPIC = group("missing topic").codes
-FENCED = group("fenced").codes
 
 _ALERT = "ssl/tls alert"
 _NO_PROVIDER = "No provider for SASL mechanism GSSAPI"
@@ -76,12 +74,12 @@ def translate(
     return _by_table(error, doing)
 
 
-def _fatal(error: KafkaError, doing: str) -> TerminalError:
-    if error.code() in FENCED:
-        return FencedError(f"{doing}: {reason(error)}; {group('fenced').hint}")
-    return TerminalError(
-        f"{doing}: {reason(error)}; this client can do no more: close it and make a new one"
-    )
+def _fatal(error: KafkaError, doing: str) -> PenstockError:
+    found = _GROUP_OF.get(error.code(), _UNHEARD_OF)
+    end = "this client can do no more: close it and make a new one"
+    if not issubclass(found.kind, TerminalError):
+        return TerminalError(f"{doing}: {reason(error)}; {end}")
+    return found.kind(f"{doing}: {reason(error)}; {found.hint}; {end}")
 
 
 def _no_kerberos(doing: str) -> SetupError:
