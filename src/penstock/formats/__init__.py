@@ -13,6 +13,7 @@ _PLACES = {
     "plain": "plain:Plain",
     "json": "json:Json",
     "arrow": "arrow:Arrow",
+    "dolphindb": "dolphindb:DolphinDB",
     "string": "primitives:String",
     "short": "primitives:Short",
     "integer": "primitives:Integer",
@@ -21,6 +22,7 @@ _PLACES = {
     "double": "primitives:Double",
     "bytes": "primitives:Bytes",
     "uuid": "primitives:Uuid",
+    "auto": "detect:Auto",
 }
 _WITH_REGISTRY = {"avro": "Avro", "protobuf": "Protobuf", "json_schema": "JsonSchema"}
 _made: dict[str, Format] = {}
