@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from io import BytesIO
-from typing import Any
-
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
-from fastavro.schema import SchemaParseException
+from typing import Any, cast
 
 from penstock.errors import ConfigError, FormatError
+from penstock.formats.avro_read import Readers
+from penstock.formats.avro_schema import Parsed
+from penstock.formats.avro_write import Writers
 from penstock.formats.registered import Read, RegistryFormat, SubjectName, Write
 from penstock.formats.registry import Registry, Schema
 from penstock.formats.registry_model import AVRO
@@ -48,46 +47,45 @@ class Avro(RegistryFormat):
             registry, subject=subject, part=part, auto_register=auto_register, use_latest=use_latest
         )
         self._schema = None if schema is None else _schema(schema)
-        self._parsed = None if self._schema is None else self._parse(self._schema)
+        self._parsed = Parsed(self._schema, registry) if self._schema else None
 
     def _record_name(self) -> str:
-        parsed: Any = self._parsed
-        if isinstance(parsed, dict) and "name" in parsed:
-            return str(parsed["name"])
-        raise ConfigError("no name")
+        return self._need().full_name()
 
     def _own_schema(self) -> Schema:
-        if self._schema is None:
-            raise ConfigError("Avro without a schema can only read")
-        return self._schema
+        self._need()
+        return cast(Schema, self._schema)
+
+    def _need(self) -> Parsed:
+        if self._parsed is None:
+            raise ConfigError(
+                'Avro without a schema can only read: give one, or use_latest=True with subject="topic"'
+            )
+        return self._parsed
 
     def _writer(self, schema: Schema) -> Write:
-        parsed = self._parse(schema)
+        parsed = Parsed(schema, self.registry)
+        append = Writers(parsed.names).make(parsed.root)
 
         def write(value: Any) -> bytes:
-            out = BytesIO()
-            schemaless_writer(out, parsed, value, strict_allow_default=True)
-            return out.getvalue()
+            out = bytearray()
+            append(value, out)
+            return bytes(out)
 
         return write
 
     def _reader(self, schema: Schema) -> Read:
-        parsed, own = self._parse(schema), self._parsed
+        written = Parsed(schema, self.registry)
+        wanted = self._parsed or written
+        read_one = Readers(written.names, wanted.names).make(written.root, wanted.root)
 
         def read(body: bytes) -> Any:
-            source = BytesIO(body)
-            value = schemaless_reader(source, parsed, own)
-            if source.tell() != len(body):
-                raise FormatError("bytes left")
+            value, end = read_one(body, 0)
+            if end != len(body):
+                raise FormatError(f"{len(body) - end} bytes follow the Avro value")
             return value
 
         return read
-
-    def _parse(self, schema: Schema) -> Any:
-        try:
-            return parse_schema(json.loads(schema.text))
-        except (ValueError, SchemaParseException) as error:
-            raise ConfigError(f"no valid Avro schema: {error}") from error
 
 
 def _schema(given: Any) -> Schema:
