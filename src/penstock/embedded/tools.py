@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.config import Connection
+from penstock.config import Connection, mask
 from penstock.embedded.home import write_private
 from penstock.embedded.properties import as_text
 from penstock.embedded.runtime import kafka_runtime
@@ -42,7 +42,7 @@ def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str
             [*command, *arguments], capture_output=True, text=True, timeout=DEADLINE, check=False
         )
     if done.returncode or done.stdout.startswith("Error:"):
-        raise TerminalError(f"{name} failed: {(done.stderr or done.stdout).strip()}")
+        raise TerminalError(f"{name} failed: {mask((done.stderr + done.stdout).strip())}")
     return done.stdout
 
 
