@@ -48,10 +48,7 @@ def _decimal(schema: Mapping[str, Any]) -> Logical | None:
 
     def to_avro(value: Any) -> bytes:
         unscaled = _unscaled(_is(Decimal, value), precision, scale)
-        length = unscaled.bit_length() // 8 + 1
-        if size is not None and length > size:
-            raise FormatError(f"{value} does not fit into {size} bytes")
-        return unscaled.to_bytes(size or length, "big", signed=True)
+        return unscaled.to_bytes(size or unscaled.bit_length() // 8 + 1, "big", signed=True)
 
     def from_avro(raw: bytes) -> Decimal:
         unscaled = int.from_bytes(raw, "big", signed=True)

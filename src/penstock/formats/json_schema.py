@@ -131,9 +131,7 @@ def _check(validator: Any, value: Any) -> None:
             f"the JSON Schema refers to {missing.ref!r}, which is not among its references"
         ) from missing
     if error is not None:
-        raise FormatError(
-            f"the value does not fit its JSON Schema at {error.json_path}: {error.message:.300}"
-        )
+        raise FormatError(f"{error.json_path}: {error.message:.300}")
 
 
 def _schema(given: str | Mapping[str, Any] | Schema) -> Schema:

@@ -68,8 +68,6 @@ class RegistryFormat(ABC):
             _, head, write = self._new_writer(topic)
         try:
             return head + write(value)
-        except FormatError:
-            raise
         except Exception as error:
             raise FormatError(
                 f"this {type(value).__name__} does not fit the {self.name} schema of "
@@ -82,8 +80,6 @@ class RegistryFormat(ABC):
         read = self._readers.get(head) or self._new_reader(head)
         try:
             return read(data[_HEAD:])
-        except FormatError:
-            raise
         except Exception as error:
             raise FormatError(
                 f"these {len(data)} bytes are no {self.name} of schema {_id(head)}"

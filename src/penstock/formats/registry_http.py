@@ -100,7 +100,7 @@ class Transport:
         self.urls = urls
         self.timeout = timeout
         self._credentials = credentials
-        self._opener = _opener(tls)
+        self._opener = _opener(urls, tls)
 
     @property
     def shown(self) -> str:
@@ -199,16 +199,12 @@ class Transport:
         )
 
 
-def _opener(tls: Tls) -> OpenerDirector:
+def _opener(urls: Sequence[str], tls: Tls) -> OpenerDirector:
     opener = OpenerDirector()
-    for handler in (
-        ProxyHandler(),
-        HTTPHandler(),
-        HTTPSHandler(context=tls.context()),
-        HTTPDefaultErrorHandler(),
-        HTTPErrorProcessor(),
-    ):
+    for handler in (ProxyHandler(), HTTPHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
         opener.add_handler(handler)
+    if any(url.startswith("https:") for url in urls):
+        opener.add_handler(HTTPSHandler(context=tls.context()))
     return opener
 
 
