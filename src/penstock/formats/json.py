@@ -21,7 +21,8 @@ from penstock.formats.values import ALLOWED, Shape, shape
 
 # Every digit becomes 0, every other byte a blank: a long number is then a substring to look for.
 _DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
-_LONG_NUMBER = b"0" * 19
+_LONG = 19
+_LONG_NUMBER = b"0" * _LONG
 
 
 class Json:
@@ -50,7 +51,7 @@ class Json:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise FormatError(f"no JSON: {error}") from error
-        return _exact(data) if _LONG_NUMBER in data.translate(_DIGITS) else value
+        return value if len(data) < _LONG or not _has_long_number(data) else _exact(data)
 
 
 def plain(value: Any) -> Any:
@@ -78,6 +79,10 @@ def _refusal(error: TypeError) -> FormatError:
     if isinstance(error.__cause__, FormatError):
         return error.__cause__
     return FormatError(f"no JSON for this value: {error}; give {ALLOWED}, with text for keys")
+
+
+def _has_long_number(data: bytes) -> bool:
+    return _LONG_NUMBER in data.translate(_DIGITS)
 
 
 def _exact(data: bytes) -> Any:

@@ -12,6 +12,10 @@ from penstock.errors import FormatError
 from penstock.formats.values import Shape, kind, loaded
 
 _PLAIN_NUMBERS = "biuf"
+# Made once: these are asked for every value.
+_LISTS = (list, tuple)
+_MAPPINGS = (dict, Mapping)
+_FINITE = frozenset((str, int, bool, type(None)))
 
 
 def plain(value: Any, shape: Shape) -> Any:
@@ -40,13 +44,13 @@ def refuse_infinity(document: Any) -> None:
     waiting = [document]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, float):
+        if isinstance(value, _LISTS):
+            waiting += [each for each in value if type(each) not in _FINITE]
+        elif isinstance(value, float):
             if math.isinf(value):
                 raise FormatError("JSON has no infinity; send null or text instead")
-        elif isinstance(value, Mapping):
-            waiting.extend(value.values())
-        elif isinstance(value, list | tuple):
-            waiting.extend(value)
+        elif isinstance(value, _MAPPINGS):
+            waiting += [each for each in value.values() if type(each) not in _FINITE]
 
 
 def table(value: Any) -> dict[str, Any]:

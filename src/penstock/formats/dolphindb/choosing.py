@@ -55,6 +55,8 @@ _NAMES: dict[type, str] = {
     scalars.Decimal64: "DECIMAL64",
     scalars.Decimal128: "DECIMAL128",
 }
+# These need no second look; numpy's datetimes have a unit, which decides.
+_OWN = frozenset(_NAMES) - {np.datetime64}
 _NUMPY: dict[str, Callable[[Any], Any]] = {
     "b1": bool, "i1": scalars.Char, "i2": scalars.Short, "i4": scalars.Int, "i8": int,
     "u1": scalars.Short, "u2": scalars.Int, "u4": int, "u8": int,
@@ -64,6 +66,7 @@ NUMPY_UNITS = {
     "M": "MONTH", "D": "DATE", "h": "DATEHOUR", "m": "DATEMINUTE", "s": "DATETIME", "ms": "TIMESTAMP",
     "us": "NANOTIMESTAMP", "ns": "NANOTIMESTAMP",
 }  # fmt: skip
+_ONLY_HERE = (scalars.Null, scalars.Point, scalars.Duration)
 MONTHS_BEFORE_1970 = 1970 * 12
 
 
@@ -73,6 +76,8 @@ def typed(value: Any) -> tuple[Type, Any]:
     >>> typed(7)[0].name, typed(np.int16(7))[0].name, typed(Decimal("1.50"))[0].name
     ('LONG', 'SHORT', 'DECIMAL32')
     """
+    if type(value) in _OWN:
+        return BY_NAME[_NAMES[type(value)]], value
     simple = _simple(value)
     if isinstance(simple, scalars.Null):
         return _type_of_null(simple), simple
@@ -86,7 +91,7 @@ def typed(value: Any) -> tuple[Type, Any]:
 
 def is_scalar(value: Any) -> bool:
     """Say whether a value is one of the scalars that only this format knows."""
-    return isinstance(value, scalars.Null | scalars.Point | scalars.Duration)
+    return isinstance(value, _ONLY_HERE)
 
 
 def decimal_type(digits: int, scale: int) -> Type:

@@ -23,6 +23,8 @@ _PYTHON: dict[str, Callable[[Any], Any]] = {
 
 def read_one(cursor: Cursor, found: Type) -> Any:
     """Give the scalar whose bytes come next; None for a null."""
+    if found.kind == "any":
+        raise FormatError("DolphinDB has no scalar of ANY")
     if found.kind == "void":
         return _void(cursor.take(1)[0])
     if found.kind in ("text", "symbol"):
@@ -32,9 +34,7 @@ def read_one(cursor: Cursor, found: Type) -> Any:
         return cursor.take(cursor.count("a BLOB"), "a BLOB")
     if found.kind == "decimal":
         scale = read_scale(cursor, found)
-        return _decimal(
-            found, int.from_bytes(cursor.take(width(found)), "little", signed=True), scale
-        )
+        return _decimal(found, cursor.take(width(found), found.name), scale)
     return _fixed(found, cursor.take(width(found), found.name))
 
 
@@ -74,7 +74,8 @@ def _twin(found: Type, data: bytes) -> Any:
     return scalars.from_storage(found.name, (first, second))
 
 
-def _decimal(found: Type, number: int, scale: int) -> Any:
+def _decimal(found: Type, data: bytes, scale: int) -> Any:
+    number = int.from_bytes(data, "little", signed=True)
     if number == -(2 ** (width(found) * 8 - 1)):
         return None
     if abs(number) >= 10**found.digits:

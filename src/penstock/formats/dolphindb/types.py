@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Type:
     limit: int | None = None
     digits: int = 0
 
-    @property
+    @cached_property
     def null(self) -> Any:
         """The number that stands for null."""
         if self.dtype.kind == "f":

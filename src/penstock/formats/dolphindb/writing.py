@@ -21,6 +21,7 @@ from penstock.formats.dolphindb.parts import array_vector, body, flag, head
 from penstock.formats.dolphindb.types import FIXED_KINDS
 from penstock.formats.values import Shape, loaded, shape
 
+_SETS = (set, frozenset)
 _IN_PAIRS = FIXED_KINDS | {"text"}
 _AS_KEYS = FIXED_KINDS | {"text", "symbol", "blob", "void"}
 
@@ -33,7 +34,7 @@ def write_object(value: Any, depth: int = 0) -> bytes:
         return _CONTAINERS[type(value)](value, depth)
     if is_scalar(value):
         return _scalar(value)
-    if isinstance(value, set | frozenset):
+    if isinstance(value, _SETS):
         return _set(ValueSet(_of_kind(of_objects(list(value)), _AS_KEYS)), depth)
     return _by_shape(value, shape(value), depth)
 
