@@ -6,7 +6,10 @@ PenstockError                 exit 1
 ├── SetupError                exit 3   this machine lacks something: Java, a jar, a port, a writable path
 │   └── MissingExtraError     exit 3   an optional part of the package is not installed
 ├── TransientError            exit 4   another system is away; the same call may work later
-│   └── BrokerUnavailableError exit 4
+│   ├── BrokerUnavailableError exit 4
+│   ├── QueueFullError        exit 4   more records are waiting to be sent than the queue takes
+│   └── NoMessageError        exit 4   no record came in the time that was given
+├── WakeupError               exit 1   another thread ended this wait, on purpose
 ├── TerminalError             exit 1   the work cannot go on, and trying again would not help
 │   ├── PipelineFailedError   exit 1
 │   ├── FencedError           exit 1   another producer or member took this one's place
@@ -82,7 +85,7 @@ class MissingExtraError(SetupError):
 
 
 _EXTRA_OF = {
-    **dict.fromkeys(("pyspark", "pandas", "msgspec", "sqlglot"), "spark"),
+    **dict.fromkeys(("pyspark", "pandas", "sqlglot"), "spark"),
     **dict.fromkeys(("pyarrow", "numpy"), "arrow"),
     **dict.fromkeys(("fastavro", "authlib", "httpx", "google", "jsonschema"), "registry"),
 }
@@ -110,6 +113,18 @@ class TransientError(PenstockError):
 
 class BrokerUnavailableError(TransientError):
     """No broker of the connection answers."""
+
+
+class QueueFullError(TransientError):
+    """The local queue of a producer is full, and the brokers took nothing for a while."""
+
+
+class NoMessageError(TransientError):
+    """No record came in the time that was given."""
+
+
+class WakeupError(PenstockError):
+    """Another thread called `wakeup`: the wait that was going on ends here."""
 
 
 class TerminalError(PenstockError):

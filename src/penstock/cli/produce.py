@@ -54,8 +54,8 @@ def produce(
     connection = connection_of(context)
     with Admin(connection) as admin:
         _have_topic(admin, topic, create)
-    limit = {"message.timeout.ms": int(timeout * 1000)}
-    with Producer(connection, queue_timeout=timeout, **limit) as producer:
+    limit = int(timeout * 1000)
+    with Producer(connection, queue_timeout=timeout, message_timeout_ms=limit) as producer:
         _send(producer, topic, partition, reader.drafts(_lines()))
     say(f"{producer.delivered} records written to {topic}")
 

@@ -1,54 +1,41 @@
-"""Reading records: by group (subscribe) or by hand (assign), one or many at a time."""
+"""Reading records, by group (subscribe) or by hand (assign), and keeping the place."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer as Client
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 
-from penstock.config import Connection
-from penstock.errors import ConfigError
-from penstock.kafka.errors import translate
-from penstock.kafka.handle import Handle, Partition
-from penstock.record import Record
+from penstock.errors import ConfigError, missing_extra
+from penstock.kafka.handle import Partition
+from penstock.kafka.places import OffsetsLike, aligned, offsets_of, raise_errors_of
+from penstock.kafka.polling import Polling
 
-# librdkafka wants a group even from a consumer that only assigns; nothing is committed under it.
-_NO_GROUP = "penstock-without-group"
-_DEFAULTS = {
-    "enable.auto.commit": False,
-    # A loop over batches starves on librdkafka's own figures: 195 000 records/s against 1.1 million.
-    "fetch.queue.backoff.ms": 5,
-    "queued.min.messages": 1_000_000,
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TIMEOUT = 10.0
 
 
-class Consumer:
+class Consumer(Polling):
     """Read records from topics.
 
     The group is the one given, or the connection's; without one the consumer can only `assign`.
     Nothing is committed by itself unless `enable.auto.commit` says so. `at_end` has the partitions
-    in which every record so far has been handed out.
+    in which every record so far has been handed out. `timeout_ms` is how long a poll waits; it can
+    be set. All methods are for one thread, but for `wakeup`.
 
     Examples
     --------
     ::
 
-        with Consumer(connection) as consumer:
-            consumer.assign({("trades", 0): 0})
-            for record in consumer.poll_batch(100):
+        with Consumer(connection, group="readers") as consumer:
+            consumer.subscribe("trades")
+            for record in consumer:
                 print(record.offset, record.value)
+                consumer.commit(record)
     """
-
-    def __init__(self, connection: Connection, group: str | None = None, **overrides: Any) -> None:
-        self.group: str | None = group or connection.librdkafka().get("group.id")
-        overrides |= {"group.id": self.group or _NO_GROUP, "enable.partition.eof": True}
-        self._handle = Handle(connection, "consumer", _DEFAULTS, **overrides)
-        self.at_end: set[Partition] = set()
-        self._heard = time.monotonic()
-        self._client: Any = Client(self._handle.settings())
 
     def __enter__(self) -> Consumer:
         return self
@@ -56,94 +43,146 @@ class Consumer:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def subscribe(self, topics: str | Iterable[str]) -> None:
-        """Share the topics with the other members of the group; a pattern starts with '^'."""
-        if self.group is None:
-            raise ConfigError("subscribe needs a consumer group: give Consumer(..., group=NAME)")
-        names = [topics] if isinstance(topics, str) else list(topics)
-        with self._handle.translated(f"subscribing to {', '.join(names)}"):
-            self._client.subscribe(names)
+    # -- commit
 
-    def assign(self, offsets: Mapping[Partition, int]) -> None:
-        """Read exactly these partitions, each from the given offset."""
-        self.at_end.clear()
-        with self._handle.translated("assigning partitions"):
-            self._client.assign([TopicPartition(*where, at) for where, at in offsets.items()])
+    def commit(self, what: OffsetsLike | None = None) -> dict[Partition, int]:
+        """Commit and wait: behind a record, given offsets, or behind everything that was handed out.
 
-    def pause(self, partitions: Iterable[Partition]) -> None:
-        """Fetch no more from these partitions."""
-        with self._handle.translated("pausing partitions"):
-            self._client.pause([TopicPartition(*where) for where in partitions])
+        Gives back what was committed. Nothing handed out since the last time is an error.
+        """
+        told = self._commit(what, asynchronous=False)
+        return _offsets(told or [])
 
-    @property
-    def assignment(self) -> set[Partition]:
-        """The partitions that this consumer reads now."""
-        return {(tp.topic, tp.partition) for tp in self._client.assignment()}
+    def commit_async(self, what: OffsetsLike | None = None) -> None:
+        """Commit without waiting; the answer comes to `on_commit` with a later poll."""
+        self._commit(what, asynchronous=True)
 
-    def poll(self, timeout_ms: int = 1000) -> Record | None:
-        """The next record, or None when none came in time."""
-        deadline = time.monotonic() + timeout_ms / 1000
-        while True:
-            left = max(0.0, deadline - time.monotonic())
-            if records := self.poll_batch(1, int(left * 1000)):
-                return records[0]
-            if left == 0:
-                return None
+    def store_offsets(self, what: OffsetsLike | None = None) -> None:
+        """Choose what the next commit takes: behind a record, given offsets, or all that was handed out.
 
-    def poll_batch(self, most: int = 1000, timeout_ms: int = 1000) -> list[Record]:
-        """Up to `most` records; fewer when the time is up, or when a partition's end was reached."""
-        with self._handle.translated("reading records"):
-            messages = self._client.consume(most, timeout_ms / 1000)
-        if messages:
-            self._heard = time.monotonic()
-        taken = (self._taken(message) for message in messages)
-        return [record for record in taken if record is not None]
+        For `enable.auto.offset.store=false`: librdkafka then stores nothing by itself.
+        """
+        if self._handle.get("enable.auto.offset.store", True):
+            raise ConfigError(
+                "storing offsets needs a consumer that does not do it by itself: "
+                "give enable_auto_offset_store=False"
+            )
+        places = offsets_of(self.position() if what is None else what)
+        with self._handle.translated("storing offsets"):
+            self._client.store_offsets(offsets=places)
 
-    def raise_if_away(self, patience: float = 10.0) -> None:
-        """Raise when the brokers have been unreachable, and silent for `patience` seconds."""
-        if not self._handle.seen or time.monotonic() - self._heard < patience:
-            return
-        error = self._handle.seen[-1]
-        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
-
-    def commit(self, offsets: Mapping[Partition, int] | None = None) -> None:
-        """Commit the given offsets, or the place behind everything that was handed out."""
-        what: dict[str, Any] = {"asynchronous": False}
-        if offsets is not None:
-            what["offsets"] = [TopicPartition(*where, at) for where, at in offsets.items()]
+    def _commit(self, what: OffsetsLike | None, asynchronous: bool) -> Any:
+        named: dict[str, Any] = {} if what is None else {"offsets": offsets_of(what)}
         with self._handle.translated(f"committing for group {self.group!r}"):
-            self._client.commit(**what)
+            told = self._client.commit(**named, asynchronous=asynchronous)
+            raise_errors_of(told)
+            return told
 
-    def close(self) -> None:
-        """Leave the group at once and let go of the connections."""
-        self._client.close()
+    # -- places
 
-    def _taken(self, message: Any) -> Record | None:
-        error = message.error()
-        if error is not None:
-            self._not_a_record(error, message)
-            return None
-        where = (message.topic(), message.partition())
-        if self.at_end:
+    def seek(self, offsets: Mapping[Partition, int]) -> None:
+        """Go on reading at these offsets, in partitions that are being read."""
+        for where, offset in offsets.items():
+            with self._handle.translated(f"seeking in {where[0]}[{where[1]}]"):
+                self._client.seek(TopicPartition(*where, offset))
             self.at_end.discard(where)
-        kind, timestamp = message.timestamp()
-        return Record(
-            *where,
-            offset=message.offset(),
-            key=message.key(),
-            value=message.value(),
-            timestamp=timestamp if kind else None,
-            headers=tuple(message.headers() or ()),
+
+    def position(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
+        """The offset after the last record handed out; partitions without one are not in the answer."""
+        places = self._places(partitions)
+        with self._handle.translated("reading positions"):
+            return _offsets(self._client.position(places))
+
+    def committed(
+        self, partitions: Iterable[Partition] | None = None, timeout: float = _TIMEOUT
+    ) -> dict[Partition, int]:
+        """What the group committed; partitions without a committed offset are not in the answer."""
+        places = self._places(partitions)
+        with self._handle.translated(f"reading the offsets of group {self.group!r}"):
+            told = self._client.committed(places, timeout=timeout)
+            raise_errors_of(told)
+            return _offsets(told)
+
+    def watermarks(
+        self, partitions: Iterable[Partition] | None = None, timeout: float = _TIMEOUT
+    ) -> dict[Partition, tuple[int, int]]:
+        """The first offset, and that of the next record to be written, asked of the broker."""
+        return self._watermarks(partitions, timeout=timeout)
+
+    def cached_watermarks(
+        self, partitions: Iterable[Partition] | None = None
+    ) -> dict[Partition, tuple[int, int]]:
+        """The same as far as the last fetch told, without asking; -1001 where nothing is known."""
+        return self._watermarks(partitions, cached=True)
+
+    def offsets_for_times(
+        self, times: Mapping[Partition, int], timeout: float = _TIMEOUT
+    ) -> dict[Partition, int]:
+        """The first offset at or after a time (milliseconds); -1 where no record is that young."""
+        asked = [TopicPartition(*where, moment) for where, moment in times.items()]
+        with self._handle.translated("looking up offsets by time"):
+            told = self._client.offsets_for_times(asked, timeout=timeout)
+            raise_errors_of(told)
+        return {(place.topic, place.partition): place.offset for place in told}
+
+    def offset_info(self, topics: Any = None, partitions: Any = None) -> pa.Table:
+        """Where this consumer is, as a table, for the given partitions or all that it reads.
+
+        Columns: topic, partition, minOffset, maxOffset, offsetPosition (the next one to read),
+        offsetCommitted; -1001 where there is none yet.
+        """
+        try:
+            from penstock.kafka.arrow import offset_table  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as missing:
+            raise missing_extra(missing, "offset information as a table") from missing
+        asked = sorted(self.assignment) if topics is None else _pairs(topics, partitions)
+        ends, positions, committed = (
+            self.watermarks(asked),
+            self.position(asked),
+            self._known(asked),
+        )
+        return offset_table(
+            [
+                {
+                    "topic": where[0],
+                    "partition": where[1],
+                    "minOffset": ends[where][0],
+                    "maxOffset": ends[where][1],
+                    "offsetPosition": positions.get(where, _NONE),
+                    "offsetCommitted": committed.get(where, _NONE),
+                }
+                for where in asked
+            ]
         )
 
-    def _not_a_record(self, error: KafkaError, message: Any) -> None:
-        if error.code() == KafkaError._PARTITION_EOF:
-            self.at_end.add((message.topic(), message.partition()))
-            return
-        if error.retriable() or error.code() in _PASSING:
-            return
-        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
+    def _known(self, partitions: list[Partition]) -> dict[Partition, int]:
+        return {} if self.group is None else self.committed(partitions)
+
+    def _watermarks(
+        self, partitions: Iterable[Partition] | None, **how: Any
+    ) -> dict[Partition, tuple[int, int]]:
+        found = {}
+        for place in self._places(partitions):
+            with self._handle.translated(
+                f"asking for the ends of {place.topic}[{place.partition}]"
+            ):
+                found[place.topic, place.partition] = self._client.get_watermark_offsets(
+                    place, **how
+                )
+        return found
+
+    def _places(self, partitions: Iterable[Partition] | None) -> list[TopicPartition]:
+        wanted = self.assignment if partitions is None else partitions
+        return [TopicPartition(*where) for where in wanted]
 
 
-# librdkafka heals these by itself; the records come when the broker is back.
-_PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
+_NONE = -1001
+
+
+def _pairs(topics: Any, partitions: Any) -> list[Partition]:
+    zeros = 0 if isinstance(topics, str) else [0] * len(topics)
+    return list(aligned(topics, partitions, zeros))
+
+
+def _offsets(places: list[TopicPartition]) -> dict[Partition, int]:
+    return {(place.topic, place.partition): place.offset for place in places if place.offset >= 0}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError
 
 from penstock.config import Connection
-from penstock.kafka.errors import translated
+from penstock.kafka.errors import describe_event, refusal, translated
 
 Role = Literal["producer", "consumer", "admin"]
 Partition = tuple[str, int]
+OnError = Callable[[str, str, str], None]
+"""Told of every error in the background: level ("ERROR" or "WARNING"), name, message."""
 
 logger = logging.getLogger("penstock.librdkafka")
 
@@ -38,16 +40,33 @@ class Handle:
         connection: Connection,
         role: Role,
         defaults: Mapping[str, Any] | None = None,
+        on_error: OnError | None = None,
         **overrides: Any,
     ) -> None:
+        self.connection = connection
         self.brokers = connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
+        self._on_error = on_error
         self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
 
     def settings(self) -> dict[str, Any]:
         """What a confluent_kafka client is made with."""
-        return {**self._settings, "error_cb": self.seen.append, "logger": QuietLogger()}
+        return {**self._settings, "error_cb": self._heard, "logger": QuietLogger()}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """One setting, under its librdkafka name."""
+        return self._settings.get(key, default)
 
     def translated(self, doing: str) -> AbstractContextManager[None]:
         """Run a block so that librdkafka's errors come out as ours, named after `doing`."""
         return translated(doing, self.brokers, self.seen)
+
+    def raise_refusal(self, doing: str) -> None:
+        """Raise when the brokers refused this user: waiting does not make a password right."""
+        if self.seen and (refused := refusal(doing, self.brokers, self.seen)):
+            raise refused
+
+    def _heard(self, error: KafkaError) -> None:
+        self.seen.append(error)
+        if self._on_error is not None:
+            self._on_error(*describe_event(error))

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from penstock.config import Connection
 from penstock.kafka.errors import MOVING, translate
 from penstock.kafka.handle import Handle, Partition
+from penstock.kafka.places import raise_errors_of
 
 _PAUSE = 0.05
 
@@ -77,7 +78,9 @@ class GroupOffsets:
         self._handle.seen.clear()
         while True:
             try:
-                return _whole(call())
+                answer = call()
+                raise_errors_of(answer)
+                return answer
             except KafkaException as problem:
                 if problem.args[0].code() not in MOVING or time.monotonic() > deadline:
                     raise self._translated(doing, problem) from problem
@@ -90,14 +93,6 @@ class GroupOffsets:
         self._client.poll(0)
         what = f"{doing} the offsets of group {self.group!r}"
         return translate(problem.args[0], what, self._handle.brokers, self._handle.seen)
-
-
-def _whole(answer: Any) -> Any:
-    """An answer about partitions counts only when none of them has an error."""
-    for partition in answer if isinstance(answer, list) else ():
-        if partition.error is not None:
-            raise KafkaException(partition.error)
-    return answer
 
 
 def _never_joins(group: str, timeout: float) -> dict[str, Any]:

@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from confluent_kafka import KafkaError
-from confluent_kafka import Producer as Client
-
 from penstock.config import Connection
-from penstock.errors import PenstockError, RecordError, TerminalError, TransientError
-from penstock.kafka.errors import translate
-from penstock.kafka.handle import Handle
+from penstock.errors import PenstockError
+from penstock.formats import Format, find_format
+from penstock.kafka.consumer import Consumer
+from penstock.kafka.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.handle import Partition
+from penstock.kafka.partitioning import Partitioner, Partitions
+from penstock.kafka.sending import ANY_PARTITION, HeadersLike, Sending
+from penstock.kafka.splitting import Sizes
+from penstock.kafka.tables import Batch, Columns
+from penstock.kafka.transactions import Transactions
 
-HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
-
-_KEPT_FAILURES = 100
 _LAST_CHANCE = 5.0
 
 
-class Producer:
+class Producer(Sending):
     """Write records to topics.
 
     `produce` returns at once; while the local queue is full it waits, at most `queue_timeout`
-    seconds. `flush` waits for the deliveries and raises when any of them failed.
+    seconds. `flush` waits for the deliveries and raises when one failed and nobody was told.
+    `timeout_ms` is how long a question to the cluster may take, transactions included; it can be set.
 
     Examples
     --------
     ::
 
         with Producer(connection) as producer:
-            producer.produce("trades", key=b"A", value=b'{"price": 1}')
+            producer.produce("trades", key="A", value=b'{"price": 1}')
+            producer.produce("trades", "A", {"price": 2}, format="json")
     """
 
     def __init__(
-        self, connection: Connection, *, queue_timeout: float = 30.0, **overrides: Any
+        self,
+        connection: Connection,
+        *,
+        format: str | Format | None = None,
+        key_format: str | Format | None = None,
+        partitioner: Partitioner | None = None,
+        **options: Any,
     ) -> None:
-        self.queue_timeout = queue_timeout
-        self.delivered = 0
-        self.failed = 0
-        self.failures: list[PenstockError] = []
-        self._handle = Handle(connection, "producer", **overrides)
-        self._client: Any = Client(self._handle.settings())
+        super().__init__(connection, **options)
+        self.timeout_ms: int = self._handle.get("request.timeout.ms", 30_000)
+        self.sizes = Sizes()
+        self._format = None if format is None else find_format(format)
+        self._key_format = None if key_format is None else find_format(key_format)
+        self._partitioner = partitioner
+        self._partitions = Partitions(self._client, self._handle)
+        self._transactions = Transactions(self._client, self._handle)
+        # Whether a record can go straight to librdkafka.
+        self._plain = not (format or key_format or partitioner)
 
     def __enter__(self) -> Producer:
         return self
@@ -54,87 +67,125 @@ class Producer:
             # What was handed over is still delivered, but must not hide the error on its way up.
             self._client.flush(_LAST_CHANCE)
 
-    def __len__(self) -> int:
-        """How many records are not yet delivered."""
-        return len(self._client)
+    # -- writing
 
-    def produce(
+    def produce(  # noqa: PLR0917 - the order that users know
         self,
         topic: str,
-        key: bytes | str | None = None,
-        value: bytes | str | None = None,
-        *,
+        key: Any = None,
+        value: Any = None,
+        format: str | Format | None = None,
         partition: int | None = None,
         headers: HeadersLike | None = None,
         timestamp: int | None = None,
-    ) -> None:
-        """Hand one record over. The same key always goes to the same partition.
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Hand one value over; wait for what comes back, await it, or let it go.
 
-        A timestamp is in milliseconds since 1970, and at least 1: librdkafka takes 0 for "now".
+        Without a format a value is bytes or text. A vector or table that is larger than
+        `sizes.message` goes out as several records. The same key always goes to the same partition; a
+        key is bytes, text or a whole number (sent as text). A timestamp is in milliseconds since
+        1970, and at least 1: librdkafka takes 0 for "now".
         """
-        record: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._on_delivery}
-        if partition is not None:
-            record["partition"] = partition
-        if timestamp is not None:
-            record["timestamp"] = _checked(timestamp)
-        if headers is not None:
-            record["headers"] = list(headers.items() if isinstance(headers, Mapping) else headers)
-        self._enqueue(topic, record)
-        self._client.poll(0)
+        rest = headers, timestamp, on_delivery
+        if self._plain and format is None:
+            return self.send(topic, key, value, partition, rest)
+        parts = self.parts(topic, key, value, format, partition)
+        sent = [self.send(topic, *part, rest) for part in parts]
+        return sent[0] if len(sent) == 1 else SplitDelivery(sent)
 
-    def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything is delivered; raise when something was not."""
-        left = self._client.flush(-1 if timeout is None else timeout)
-        self.raise_failures()
-        if left:
-            raise TransientError(
-                f"{left} records did not reach {self._handle.brokers} within {timeout:g} s; "
-                "they are still queued: flush again, or check the broker"
-            )
-
-    def close(self) -> None:
-        """Deliver what waits. The producer can be used no more."""
-        self.flush()
-
-    def raise_failures(self) -> None:
-        """Raise when any delivery failed so far, with the number and the first reason."""
-        if not self.failed:
+    def parts(
+        self,
+        topic: str,
+        key: Any,
+        value: Any,
+        format: str | Format | None,
+        partition: int | None,
+    ) -> Iterator[tuple[Any, Any, int | None]]:
+        """The messages that a value becomes: key, value, and the partition where one is chosen here."""
+        wanted = self._format if format is None else find_format(format)
+        key, value, partition = self._part(topic, key, value, partition)
+        if wanted is None or value is None:
+            yield key, value, partition
             return
-        first = self.failures[0]
-        message = f"{self.failed} records were not delivered; the first: {first}"
-        kind = TransientError if isinstance(first, TransientError) else TerminalError
-        raise kind(message) from first
+        for piece in self.sizes.pieces(value, lambda part: wanted.encode(part, topic)):
+            yield key, piece, partition
 
-    def _enqueue(self, topic: str, record: dict[str, Any]) -> None:
-        deadline = time.monotonic() + self.queue_timeout
-        while True:
-            try:
-                self._client.produce(topic, **record)
-                return
-            except BufferError:
-                if time.monotonic() > deadline:
-                    raise self._full() from None
-                self._client.poll(0.1)
+    def _part(
+        self, topic: str, key: Any, value: Any, partition: int | None
+    ) -> tuple[Any, Any, int | None]:
+        if key is not None and self._key_format is not None:
+            key = self._key_format.encode(key, topic)
+        if partition in (None, ANY_PARTITION) and self._partitioner is not None:
+            seconds = self.timeout_ms / 1000
+            partition = self._partitions.choose(self._partitioner, topic, key, seconds)
+        return key, value, partition
 
-    def _full(self) -> TransientError:
-        return TransientError(
-            f"the local queue is full ({len(self)} records) and {self._handle.brokers} took none "
-            f"for {self.queue_timeout:g} s; check the broker, or raise queue.buffering.max.messages"
+    def produce_table(
+        self,
+        topic: str,
+        rows: Any,
+        *,
+        value: str | None = None,
+        key: str | None = None,
+        partition: str | None = None,
+        timestamp: str | None = None,
+        format: str | Format | None = None,
+    ) -> int:
+        """Hand a table over, one record for each row; how many there were.
+
+        `rows` is a table (Arrow, pandas, polars, duckdb) or an iterable of mappings. `value`, `key`,
+        `partition` and `timestamp` name columns. Without `value` the whole row is the value, in the
+        given format, else the producer's, else JSON. `flush` tells of what was not delivered. To send a
+        table as a few large values instead, give it to `produce`.
+        """
+        wanted = self._format if format is None else find_format(format)
+        if value is None and wanted is None:
+            wanted = find_format("json")
+        encode = None if wanted is None else lambda one: wanted.encode(one, topic)
+        batches = Columns(value, key, partition, timestamp).batches(rows, encode)
+        return sum(self.send_rows(topic, self._placed(topic, batch)) for batch in batches)
+
+    def _placed(self, topic: str, batch: Batch) -> Batch:
+        if self._key_format is None and self._partitioner is None:
+            return batch
+        parts = (
+            (self._part(topic, key, value, place), moment) for value, key, place, moment in batch
         )
+        return [(v, k, ANY_PARTITION if p is None else p, moment) for (k, v, p), moment in parts]
 
-    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
-        if error is None:
-            self.delivered += 1
-            return
-        self.failed += 1
-        if len(self.failures) < _KEPT_FAILURES:
-            doing = f"writing to topic {message.topic()!r}"
-            self.failures.append(translate(error, doing, self._handle.brokers, self._handle.seen))
+    # -- transactions
 
+    @contextmanager
+    def transaction(self) -> Iterator[Producer]:
+        """Run a block as one transaction: committed at its end, aborted when it raises."""
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except BaseException:
+            # A producer that was fenced cannot even abort; what went wrong first is what counts.
+            with suppress(PenstockError):
+                self.abort_transaction()
+            raise
 
-def _checked(timestamp: int) -> int:
-    if timestamp < 1:
-        raise RecordError(
-            f"timestamp {timestamp} cannot be written: give milliseconds since 1970, at least 1"
-        )
-    return timestamp
+    def begin_transaction(self) -> None:
+        """Begin. The first time this fences every earlier producer with the same transactional.id."""
+        self._transactions.begin(self.timeout_ms / 1000)
+
+    def send_offsets_to_transaction(
+        self, consumer: Consumer, offsets: Mapping[Partition, int] | None = None
+    ) -> None:
+        """Make a consumer's place part of the transaction: the given offsets, or all it has read."""
+        where = consumer.position() if offsets is None else offsets
+        self._transactions.send_offsets(where, consumer.group_metadata(), self.timeout_ms / 1000)
+
+    def commit_transaction(self) -> None:
+        """Deliver what waits and commit: from now on others see it."""
+        self._transactions.commit(self.timeout_ms / 1000)
+
+    def abort_transaction(self) -> None:
+        """Forget everything since the beginning of the transaction."""
+        self._transactions.abort(self.timeout_ms / 1000)
+        # They were taken back on purpose.
+        self.failures.forget()

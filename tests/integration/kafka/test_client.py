@@ -42,8 +42,8 @@ def test_a_record_comes_back_as_it_was_written(connection: Connection, new_topic
         consumer.assign({(topic, 1): 0})
         records = [consumer.poll(20_000), consumer.poll(20_000)]
     assert records == [
-        Record(topic, 1, 0, b"k", b"\x00\xff", 1234, (("a", b"1"), ("a", None))),
-        Record(topic, 1, 1, None, None, 5),
+        Record.of(topic, 1, 0, b"k", b"\x00\xff", 1234, (("a", b"1"), ("a", None))),
+        Record.of(topic, 1, 1, None, None, 5),
     ]
 
 

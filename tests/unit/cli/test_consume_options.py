@@ -4,7 +4,7 @@ from penstock.cli.consume import Format, Wanted, _printer
 from penstock.errors import ConfigError
 from penstock.record import Record
 
-RECORD = Record("t", 1, 2, key=b"k", value=b"v\xff", timestamp=3)
+RECORD = Record.of("t", 1, 2, key=b"k", value=b"v\xff", timestamp=3)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,6 @@ def test_a_record_printed_as_json_and_read_back_is_the_same(
 
     # the order of different names is not kept in a JSON object, that of one name is
     headers.sort(key=lambda pair: pair[0])
-    record = Record("t", 1, 2, key=key, value=value, timestamp=3, headers=tuple(headers))
+    record = Record.of("t", 1, 2, key=key, value=value, timestamp=3, headers=tuple(headers))
     line = orjson.dumps(as_document(record))
     assert drafts([line], as_json=True) == [Draft(key, value, tuple(headers), 3)]

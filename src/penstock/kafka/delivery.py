@@ -1,0 +1,134 @@
+"""What `produce` gives back: wait for it, await it, or let it go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import PenstockError, TransientError
+from penstock.record import Record
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+    from penstock.kafka.producer import Producer
+
+OnDelivery = Callable[["PenstockError | None", Record], None]
+"""Told of one delivery: the error or None, and the record with its partition and offset."""
+
+
+class Delivery:
+    """One record on its way. librdkafka calls it when the broker has answered.
+
+    There is one for each record, so it is as small as can be: its producer is an attribute of a
+    class that the producer makes for itself, and an answer that nobody asks for costs nothing more.
+
+    Examples
+    --------
+    ::
+
+        delivery = producer.produce("trades", "A", "1")
+        delivery.result().offset     # waits
+        (await delivery).offset      # in a coroutine
+    """
+
+    __slots__ = ("_error", "_message", "_waiter")
+    _producer: Producer
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Take the answer."""
+        self._error = None if error is None else self._failed(error, message)
+        self._message = message
+        waiter: Callable[[], None] | None = getattr(self, "_waiter", None)
+        if waiter is not None:
+            waiter()
+
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return hasattr(self, "_message")
+
+    def result(self, timeout: float | None = None) -> Record:
+        """Wait for the answer: the record with its partition and offset, or the error.
+
+        The wait ends by itself after message.timeout.ms; a shorter one is in seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            if deadline is not None and time.monotonic() > deadline:
+                raise TransientError(
+                    f"no answer from {self._producer.connection.brokers} within {timeout:g} s; "
+                    "the record is still on its way: wait longer, or check the broker"
+                )
+            self._producer.poll(0.05)
+        return self._outcome()
+
+    def results(self, timeout: float | None = None) -> list[Record]:
+        """Wait for every record that the value became: one, or more where it was split."""
+        return [self.result(timeout)]
+
+    def __await__(self) -> Generator[Any, None, Record]:
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> Record:
+        if not self.done():
+            loop, answered = asyncio.get_running_loop(), asyncio.Event()
+            self._waiter = lambda: loop.call_soon_threadsafe(answered.set)
+            await self._producer.pump.until(answered)
+        return self._outcome()
+
+    def _outcome(self) -> Record:
+        if self._error is not None:
+            self._producer.failures.told(self._error)
+            raise self._error
+        return Record(self._message)
+
+    def _failed(self, error: KafkaError, message: Message) -> PenstockError:
+        return self._producer.failures.keep(error, message)
+
+    def __repr__(self) -> str:
+        state = "on its way" if not self.done() else self._error or Record(self._message)
+        return f"<Delivery: {state}>"
+
+
+class ReportedDelivery(Delivery):
+    """A delivery with a callback of the user's own, who is thereby told of a failure."""
+
+    __slots__ = ("on_delivery",)
+    on_delivery: OnDelivery
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Take the answer, and hand it on."""
+        super().__call__(error, message)
+        self.on_delivery(self._error, Record(message, self._error))
+
+    def _failed(self, error: KafkaError, message: Message) -> PenstockError:
+        return self._producer.failures.note(error, message)
+
+
+class SplitDelivery(Delivery):
+    """The deliveries of one value that went out as several records."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Delivery]) -> None:
+        self.parts = parts
+
+    def done(self) -> bool:
+        """Whether every answer is there."""
+        return all(part.done() for part in self.parts)
+
+    def result(self, timeout: float | None = None) -> Record:
+        """Wait for all of them; the last one's record."""
+        return self.results(timeout)[-1]
+
+    def results(self, timeout: float | None = None) -> list[Record]:
+        """Wait for all of them."""
+        return [part.result(timeout) for part in self.parts]
+
+    async def _awaited(self) -> Record:
+        return [await part for part in self.parts][-1]
+
+    def __repr__(self) -> str:
+        return f"<SplitDelivery of {len(self.parts)}>"

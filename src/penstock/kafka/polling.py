@@ -1,0 +1,170 @@
+"""Taking records from a consumer: one, a batch, a table; each wait can be ended from another thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, Message
+
+from penstock.config import Connection
+from penstock.errors import NoMessageError, WakeupError, missing_extra
+from penstock.formats import Format, find_format
+from penstock.kafka.decoding import decode_all
+from penstock.kafka.errors import translate
+from penstock.kafka.membership import Membership
+from penstock.record import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A wait is cut into pieces of this many seconds: so long a wakeup takes at most.
+_SLICE = 0.1
+_MOST = 1000
+# librdkafka heals these by itself; the records come when the broker is back.
+_PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
+
+
+class Polling(Membership):
+    """The part of a consumer that hands records out."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        group: str | None = None,
+        *,
+        format: str | Format | None = None,
+        key_format: str | Format | None = None,
+        timeout_ms: int = 1000,
+        **options: Any,
+    ) -> None:
+        super().__init__(connection, group, **options)
+        self.timeout_ms = timeout_ms
+        self._format = None if format is None else find_format(format)
+        self._key_format = None if key_format is None else find_format(key_format)
+        self._heard = time.monotonic()
+
+    def poll(
+        self,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> Record | None:
+        """The next record, or None when none came in time."""
+        records = self.poll_batch(1, timeout_ms, format)
+        return records[0] if records else None
+
+    def poll_batch(
+        self,
+        most: int | None = None,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> list[Record]:
+        """Up to `most` records (max.poll.records, else 1000); fewer, or none, when the time is up.
+
+        A value that does not decode is an `error` of its record.
+        """
+        messages = self.fetch(most or self.connection.max_poll_records or _MOST, timeout_ms)
+        wanted = self._format if format is None else find_format(format)
+        if wanted is None and self._key_format is None:
+            return list(map(Record, messages))
+        return decode_all(messages, wanted, self._key_format)
+
+    def poll_table(self, most: int = 10_000, timeout_ms: int | None = None) -> pa.Table:
+        """Up to `most` records as one Arrow table.
+
+        Columns: key, value, topic, partition, offset, timestamp, headers.
+        """
+        try:
+            from penstock.kafka.arrow import table_of  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as missing:
+            raise missing_extra(missing, "polling a table") from missing
+        return table_of(self.fetch(most, timeout_ms))
+
+    def poll_mapping(
+        self,
+        most: int | None = None,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> dict[Any, Any]:
+        """A batch as key -> value; of records with the same key the last one counts.
+
+        One record that does not decode is raised: a mapping has no place for its error.
+        """
+        records = self.poll_batch(most, timeout_ms, format)
+        for record in records:
+            if record.error is not None:
+                raise record.error
+        return {record.key: record.value for record in records}
+
+    def poll_value(self, timeout_ms: int | None = None) -> bytes | None:
+        """The bytes of the next record's value, as they are; None when none came in time."""
+        messages = self.fetch(1, timeout_ms)
+        return messages[0].value() if messages else None
+
+    def read(
+        self,
+        timeout_ms: int = -1,
+        format: str | Format | None = None,
+    ) -> Record:
+        """The next record, or `NoMessageError` when none came in time; -1 waits for ever."""
+        while True:
+            record = self.poll(timeout_ms if timeout_ms >= 0 else self.timeout_ms, format)
+            if record is not None:
+                return record
+            if timeout_ms >= 0:
+                raise NoMessageError(f"no message came within {timeout_ms} ms")
+
+    def __iter__(self) -> Iterator[Record]:
+        """Records for ever; `wakeup` ends the loop."""
+        while True:
+            try:
+                record = self.poll()
+            except WakeupError:
+                return
+            if record is not None:
+                yield record
+
+    def fetch(self, most: int, timeout_ms: int | None = None) -> list[Message]:
+        """Up to `most` messages as librdkafka gives them, without its events."""
+        wait = (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        deadline = time.monotonic() + wait
+        take = self.take if self._queues is None else self._queues.take
+        found = take(most, min(wait, _SLICE))
+        while len(found) < most and (left := deadline - time.monotonic()) > 0:
+            found += take(most - len(found), min(left, _SLICE))
+        return found
+
+    def take(self, most: int, wait: float) -> list[Message]:
+        """Ask librdkafka once, for at most a slice of time; see to its events."""
+        if self._woken.is_set():
+            self._woken.clear()
+            raise WakeupError("another thread called wakeup(): this poll ends here")
+        with self._handle.translated("reading records"):
+            messages: list[Message] = self._client.consume(most, wait)
+        if not messages:
+            self._handle.raise_refusal("reading records")
+            return messages
+        self._heard = time.monotonic()
+        if self.at_end or any(map(Message.error, messages)):
+            return [message for message in messages if self._is_record(message)]
+        return messages
+
+    def raise_if_away(self, patience: float = 10.0) -> None:
+        """Raise when the brokers have been unreachable, and silent for `patience` seconds."""
+        if not self._handle.seen or time.monotonic() - self._heard < patience:
+            return
+        error = self._handle.seen[-1]
+        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
+
+    def _is_record(self, message: Message) -> bool:
+        error, place = message.error(), (str(message.topic()), int(message.partition() or 0))
+        if error is None:
+            self.at_end.discard(place)
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self.at_end.add(place)
+            return False
+        if error.retriable() or error.code() in _PASSING:
+            return False
+        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)

@@ -1,0 +1,187 @@
+"""The queues of a consumer: its own, one for each partition that asks for it, and the main one.
+
+librdkafka has them, its Python binding has not: docs/decisions/007 says how they are built here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Message, TopicPartition
+
+from penstock.errors import ConfigError, PenstockError, TerminalError
+from penstock.formats import Format, find_format
+from penstock.kafka.decoding import decode_all
+from penstock.kafka.events import NOTHING, Event
+from penstock.kafka.handle import Partition
+from penstock.record import Record
+
+if TYPE_CHECKING:
+    from penstock.kafka.consumer import Consumer
+
+# Records that wait here, for each queue, before its partition is told to wait.
+_MOST = 10_000
+_SLICE = 0.1
+
+
+class Queue:
+    """Events in the order in which they came: take them, count them, send them to another queue."""
+
+    def __init__(self, name: str, queues: Queues) -> None:
+        self.name = name
+        self.timeout_ms = 1000
+        self._queues = queues
+        self._waiting: deque[Event] = deque()
+        self._forward: Queue | None = None
+
+    def __len__(self) -> int:
+        """How many events wait, with what has arrived meanwhile."""
+        self._queues.pump(0)
+        return len(self.end._waiting)
+
+    def __bool__(self) -> bool:
+        """A queue is a queue, also when it is empty."""
+        return True
+
+    def forward_to(self, other: Queue) -> None:
+        """Send everything that waits here, and all that comes, to another queue."""
+        if other.end is self:
+            raise ConfigError(f"queue {self.name!r} cannot be forwarded to itself ({other.name!r})")
+        self._forward = other
+        other.end._waiting.extend(self._waiting)
+        self._waiting.clear()
+
+    def stop_forwarding(self) -> None:
+        """Keep here again what comes from now on."""
+        self._forward = None
+
+    @property
+    def end(self) -> Queue:
+        """The queue in which things really wait: this one, or where it is forwarded to."""
+        return self if self._forward is None else self._forward.end
+
+    def poll(
+        self,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> Record | None:
+        """The next record, or None when none came in time; other events are dropped."""
+        records = self.poll_batch(1, timeout_ms, format)
+        return records[0] if records else None
+
+    def poll_batch(
+        self,
+        most: int,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> list[Record]:
+        """Up to `most` records; other events are dropped."""
+        deadline = time.monotonic() + self._wait(timeout_ms)
+        messages = self.take(most)
+        while len(messages) < most and self._pumped(deadline):
+            messages += self.take(most - len(messages))
+        return decode_all(messages, None if format is None else find_format(format), None)
+
+    def event(self, timeout_ms: int | None = None) -> Event:
+        """The next event; one that is false when none came in time."""
+        deadline = time.monotonic() + self._wait(timeout_ms)
+        while not self.end._waiting:
+            if not self._pumped(deadline):
+                return NOTHING
+        return self.end._waiting.popleft()
+
+    def put(self, event: Event) -> None:
+        """Take an event in."""
+        self.end._waiting.append(event)
+
+    def take(self, most: int) -> list[Message]:
+        """The messages that wait, up to a number."""
+        waiting = self.end._waiting
+        found: list[Message] = []
+        while waiting and len(found) < most:
+            found += [record.message for record in waiting.popleft().messages]
+        return found
+
+    def _wait(self, timeout_ms: int | None) -> float:
+        return (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
+
+    def _pumped(self, deadline: float) -> bool:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        self._queues.pump(min(left, _SLICE))
+        return True
+
+    def __repr__(self) -> str:
+        target = f" -> {self.end.name}" if self._forward else ""
+        return f"<Queue {self.name}{target}: {len(self.end._waiting)} waiting>"
+
+
+class Queues:
+    """All queues of one consumer, and the one who fills them."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._held: set[Partition] = set()
+        self._partitions: dict[Partition, Queue] = {}
+        self.consumer = Queue("consumer", self)
+        self.main = Queue("main", self)
+        # As librdkafka has it: errors and other events come between the records.
+        self.main.forward_to(self.consumer)
+
+    def partition(self, topic: str, partition: int) -> Queue:
+        """The queue of one partition: from now on its records come here, and not to the consumer's."""
+        where = (topic, partition)
+        if where not in self._partitions:
+            self._partitions[where] = Queue(f"{topic}[{partition}]", self)
+        return self._partitions[where]
+
+    def take(self, most: int, wait: float) -> list[Message]:
+        """What a poll of the consumer itself gets once there are queues: those of its own queue."""
+        found = self.consumer.take(most)
+        if not found:
+            self.pump(wait)
+            found = self.consumer.take(most)
+        return found
+
+    def pump(self, wait: float) -> None:
+        """Take from librdkafka what it has, and put it where it belongs."""
+        self._hold_back()
+        if len(self.consumer.end._waiting) >= _MOST:
+            return
+        for message in self._consumer.take(_MOST if wait == 0 else 1, wait):
+            where = (str(message.topic()), int(message.partition() or 0))
+            queue = self._partitions.get(where, self.consumer)
+            queue.put(Event("Fetch", messages=[Record(message)]))
+
+    def rebalanced(self, change: str, partitions: list[TopicPartition]) -> None:
+        """Partitions came or went."""
+        if change != "Assigned":
+            self._held -= {(place.topic, place.partition) for place in partitions}
+        self.consumer.put(Event("Rebalance", change=change, partitions=_rows(partitions)))
+
+    def committed(self, error: PenstockError | None, partitions: list[TopicPartition]) -> None:
+        """A commit was answered."""
+        self.main.put(Event("OffsetCommit", error=error, partitions=_rows(partitions)))
+
+    def failed(self, name: str, message: str) -> None:
+        """Something went wrong in the background."""
+        self.main.put(Event("Error", error=TerminalError(f"{message} ({name})")))
+
+    def _hold_back(self) -> None:
+        """Pause the partitions whose queue is full, and resume those that have been read off."""
+        full = {
+            where for where, queue in self._partitions.items() if len(queue.end._waiting) >= _MOST
+        }
+        mine = self._consumer.assignment if full or self._held else set()
+        if stop := (full - self._held) & mine:
+            self._consumer.pause(stop)
+        if go := (self._held - full) & mine:
+            self._consumer.resume(go)
+        self._held = full & mine
+
+
+def _rows(partitions: list[TopicPartition]) -> list[tuple[str, int, int]]:
+    return [(place.topic, place.partition, place.offset) for place in partitions]

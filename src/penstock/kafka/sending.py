@@ -1,0 +1,177 @@
+"""Handing messages to librdkafka: back-pressure, callbacks, and failures that nobody overlooks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Producer as Client
+
+from penstock.config import Connection
+from penstock.errors import FormatError, PenstockError, QueueFullError, RecordError, TransientError
+from penstock.kafka.delivery import Delivery, OnDelivery, ReportedDelivery
+from penstock.kafka.failures import Failures
+from penstock.kafka.handle import Handle, OnError
+from penstock.kafka.pump import Pump
+from penstock.kafka.tables import Batch
+
+HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
+Rest = tuple["HeadersLike | None", "int | None", "OnDelivery | None"]
+
+# Callbacks are served this often while records keep coming: polling after each one costs speed.
+_SERVE_EVERY = 0.005
+ANY_PARTITION = -1
+
+
+class Sending:
+    """The base of a producer: one librdkafka client, what waits in it, and what became of it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        queue_timeout: float = 30.0,
+        on_error: OnError | None = None,
+        **overrides: Any,
+    ) -> None:
+        self.connection = connection
+        self.queue_timeout = queue_timeout
+        self._handle = Handle(connection, "producer", on_error=on_error, **overrides)
+        with self._handle.translated("making a producer"):
+            self._client: Any = Client(self._handle.settings())
+        self.failures = Failures(self._handle)
+        self.pump = Pump(self._client)
+        self._accepted = 0
+        self._serve_at = 0.0
+        self._delivery = type("Delivery", (Delivery,), {"__slots__": (), "_producer": self})
+        self._reported = type("Delivery", (ReportedDelivery,), {"__slots__": (), "_producer": self})
+
+    def __len__(self) -> int:
+        """How many records are not yet delivered."""
+        return len(self._client)
+
+    @property
+    def delivered(self) -> int:
+        """How many records the brokers have taken."""
+        return self._accepted - self.failed - len(self._client)
+
+    def send(self, topic: str, key: Any, value: Any, partition: int | None, rest: Rest) -> Delivery:
+        """Hand over one message whose key and value are bytes or text already."""
+        headers, timestamp, on_delivery = rest
+        delivery = self._delivery() if on_delivery is None else self._reporting(on_delivery)
+        message = (
+            topic,
+            value,
+            str(key) if type(key) is int else key,
+            ANY_PARTITION if partition is None else partition,
+            delivery,
+            None,
+            0 if timestamp is None else _checked(timestamp),
+            None if headers is None else _as_list(headers),
+        )
+        try:
+            self._client.produce(*message)
+        except BufferError:
+            self._wait_for_room(message)
+        except (KafkaException, TypeError) as problem:
+            raise self._not_taken(problem, topic, key, value) from problem
+        self._accepted += 1
+        if time.monotonic() > self._serve_at:
+            self.poll()
+        return delivery
+
+    def send_rows(self, topic: str, batch: Batch) -> int:
+        """Hand over many messages, whose failures are told by `flush`."""
+        produce, noted = self._client.produce, self._noted
+        for value, key, partition, moment in batch:
+            message = (topic, value, key, partition, noted, None, moment)
+            try:
+                produce(*message)
+            except BufferError:
+                self._wait_for_room(message)
+            except (KafkaException, TypeError) as problem:
+                raise self._not_taken(problem, topic, key, value) from problem
+        self._accepted += len(batch)
+        self.poll()
+        return len(batch)
+
+    def poll(self, timeout: float = 0.0) -> int:
+        """Serve the callbacks that wait; `produce` and `flush` do it by themselves."""
+        served: int = self._client.poll(timeout)
+        self._serve_at = time.monotonic() + _SERVE_EVERY
+        return served
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything is delivered; raise when something was not."""
+        left = self._client.flush(-1 if timeout is None else timeout)
+        self.raise_failures()
+        if left:
+            raise TransientError(
+                f"{left} records did not reach {self._handle.brokers} within {timeout:g} s; "
+                "they are still queued: flush again, or check the broker"
+            )
+
+    def close(self) -> None:
+        """Deliver what waits. The producer can be used no more."""
+        self.flush()
+
+    @property
+    def failed(self) -> int:
+        """How many deliveries failed."""
+        return self.failures.count
+
+    def raise_failures(self) -> None:
+        """Raise when a delivery failed of which nobody was told, with the number and the first reason."""
+        self.failures.raise_untold()
+
+    def _full(self) -> QueueFullError:
+        return QueueFullError(
+            f"the local queue is full ({len(self)} records) and {self._handle.brokers} took none "
+            f"for {self.queue_timeout:g} s; check the broker, or raise queue.buffering.max.messages"
+        )
+
+    def _not_taken(
+        self, problem: KafkaException | TypeError, topic: str, key: Any, value: Any
+    ) -> PenstockError:
+        if isinstance(problem, KafkaException):
+            doing = f"writing to topic {topic!r}"
+            return self.failures.translated(problem.args[0], doing)
+        kinds = f"key {type(key).__name__}, value {type(value).__name__}"
+        return FormatError(
+            f"{kinds}: without a format both are bytes or text; give format='json' (or another)"
+        )
+
+    def _reporting(self, on_delivery: OnDelivery) -> Delivery:
+        delivery: ReportedDelivery = self._reported()
+        delivery.on_delivery = on_delivery
+        return delivery
+
+    def _wait_for_room(self, message: tuple[Any, ...]) -> None:
+        deadline = time.monotonic() + self.queue_timeout
+        while True:
+            if time.monotonic() > deadline:
+                raise self._full() from None
+            self._client.poll(0.05)
+            try:
+                self._client.produce(*message)
+                return
+            except BufferError:
+                continue
+
+    def _noted(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.keep(error, message)
+
+
+def _as_list(headers: HeadersLike) -> list[tuple[str, bytes | str | None]]:
+    return list(headers.items() if isinstance(headers, Mapping) else headers)
+
+
+def _checked(timestamp: int) -> int:
+    if timestamp < 1:
+        raise RecordError(
+            f"timestamp {timestamp} cannot be written: give milliseconds since 1970, at least 1"
+        )
+    return timestamp

@@ -1,0 +1,71 @@
+"""Transactions of a producer: all of its records and offsets become visible together, or none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.kafka.errors import translate
+from penstock.kafka.handle import Handle, Partition
+
+_PAUSE = 0.05
+
+
+class Transactions:
+    """Begin, commit and abort, each tried again while librdkafka says that this may help."""
+
+    def __init__(self, client: Any, handle: Handle) -> None:
+        self._client = client
+        self._handle = handle
+        self._ready = False
+
+    def begin(self, timeout: float) -> None:
+        """Begin. The first time this fences every earlier producer with the same id."""
+        if self._handle.get("transactional.id") is None:
+            raise ConfigError(
+                "a transaction needs a producer with a name of its own: "
+                "give Producer(..., transactional_id=NAME)"
+            )
+        if not self._ready:
+            self._try("starting transactions", timeout, self._client.init_transactions)
+            self._ready = True
+        self._try(
+            "beginning a transaction", timeout, lambda _left: self._client.begin_transaction()
+        )
+
+    def send_offsets(self, offsets: Mapping[Partition, int], group: Any, timeout: float) -> None:
+        """Make a consumer's offsets part of the transaction."""
+        wanted = [TopicPartition(*where, offset) for where, offset in offsets.items()]
+        if wanted:
+            self._try(
+                "adding offsets to a transaction",
+                timeout,
+                lambda left: self._client.send_offsets_to_transaction(wanted, group, left),
+            )
+
+    def commit(self, timeout: float) -> None:
+        """Deliver what waits, and commit."""
+        self._try("committing a transaction", timeout, self._client.commit_transaction)
+
+    def abort(self, timeout: float) -> None:
+        """Forget everything since `begin`."""
+        self._try("aborting a transaction", timeout, self._client.abort_transaction)
+
+    def _try(self, doing: str, timeout: float, call: Callable[[float], Any]) -> None:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                call(max(0.1, deadline - time.monotonic()))
+                return
+            except KafkaException as problem:
+                if not problem.args[0].retriable() or time.monotonic() > deadline:
+                    raise self._translated(problem, doing) from problem
+            time.sleep(_PAUSE)
+
+    def _translated(self, problem: KafkaException, doing: str) -> PenstockError:
+        named = f"{doing} of {self._handle.get('transactional.id')!r}"
+        return translate(problem.args[0], named, self._handle.brokers, self._handle.seen)
