@@ -88,7 +88,8 @@ def _arrow(read: Callable[[], Any], value: Any) -> Any:
     try:
         return read()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"{kind(value)} has no Arrow form: {error}") from error
+        given = value[0] if isinstance(value, list) and len(value) == 1 else value
+        raise FormatError(f"{kind(given)} has no Arrow form: {error}") from error
 
 
 def _texts(array: pa.Array | pa.ChunkedArray) -> list[str | None]:

@@ -96,7 +96,9 @@ def one(value: Any) -> dict[str, Any]:
 def matrix(value: Matrix) -> dict[str, Any]:
     flat = vector(value.values)
     data = [flat["values"][at : at + value.rows] for at in range(0, len(value.values), value.rows)]
-    labels = [None if each is None else vector(each) for each in (value.row_labels, value.column_labels)]
+    labels = [
+        None if each is None else vector(each) for each in (value.row_labels, value.column_labels)
+    ]
     shown = {
         "rows": value.rows,
         "columns": value.columns,
