@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "Admin": "penstock.kafka",
+    "AsyncConsumer": "penstock.kafka",
+    "AsyncProducer": "penstock.kafka",
     "Broker": "penstock.embedded",
     "Connection": "penstock.config",
     "Consumer": "penstock.kafka",
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.engine import start as start
     from penstock.errors import PenstockError as PenstockError
     from penstock.kafka import Admin as Admin
+    from penstock.kafka import AsyncConsumer as AsyncConsumer
+    from penstock.kafka import AsyncProducer as AsyncProducer
     from penstock.kafka import Consumer as Consumer
     from penstock.kafka import Producer as Producer
     from penstock.pipeline import Delivery as Delivery

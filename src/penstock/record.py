@@ -32,7 +32,7 @@ class Record(Struct, frozen=True, eq=False, gc=False):
     error: PenstockError | None = None
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0917 - the fields in their order
         cls,
         topic: str,
         partition: int,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import ConfigError, missing_extra
+from penstock.kafka.errors import translate
 from penstock.kafka.handle import Partition
 from penstock.kafka.places import OffsetsLike, aligned, offsets_of, raise_errors_of
 from penstock.kafka.polling import Polling
@@ -63,13 +64,20 @@ class Consumer(Polling):
         For `enable.auto.offset.store=false`: librdkafka then stores nothing by itself.
         """
         if self._handle.get("enable.auto.offset.store", True):
-            raise ConfigError(
-                "storing offsets needs a consumer that does not do it by itself: "
-                "give enable_auto_offset_store=False"
-            )
+            raise must_not_store()
         places = offsets_of(self.position() if what is None else what)
         with self._handle.translated("storing offsets"):
             self._client.store_offsets(offsets=places)
+
+    def store_handed_out(self, offsets: Mapping[Partition, int]) -> None:
+        """Store the offsets of records handed out, but for partitions that went away meanwhile."""
+        try:
+            self._client.store_offsets(offsets=offsets_of(offsets))
+        except KafkaException as problem:
+            if problem.args[0].code() != KafkaError._STATE:
+                raise translate(
+                    problem.args[0], "storing offsets", self._handle.brokers, self._handle.seen
+                ) from problem
 
     def _commit(self, what: OffsetsLike | None, asynchronous: bool) -> Any:
         named: dict[str, Any] = {} if what is None else {"offsets": offsets_of(what)}
@@ -177,6 +185,14 @@ class Consumer(Polling):
 
 
 _NONE = -1001
+
+
+def must_not_store() -> ConfigError:
+    """The error for storing offsets by hand where they are stored anyway."""
+    return ConfigError(
+        "storing offsets needs a consumer that does not do it by itself: "
+        "give enable_auto_offset_store=False"
+    )
 
 
 def _pairs(topics: Any, partitions: Any) -> list[Partition]:

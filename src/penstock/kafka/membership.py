@@ -50,6 +50,7 @@ class Membership:
         self._on_error = on_error
         self._on_commit = on_commit
         self._subscription: list[str] = []
+        self._gone: Callable[[set[Partition]], None] = lambda _partitions: None
         self._queues: Queues | None = None
         self._woken = threading.Event()
         overrides |= {"group.id": self.group or _NO_GROUP, "enable.partition.eof": True}
@@ -182,9 +183,16 @@ class Membership:
 
     # -- what librdkafka tells
 
+    def when_gone(self, told: Callable[[set[Partition]], None]) -> None:
+        """Have a function told of partitions that went to another member."""
+        self._gone = told
+
     def heard_of(self, change: str, partitions: list[TopicPartition]) -> None:
         """Take note of partitions that came or went."""
-        self.at_end -= {(place.topic, place.partition) for place in partitions}
+        named = {(place.topic, place.partition) for place in partitions}
+        self.at_end -= named
+        if change != "Assigned":
+            self._gone(named)
         if self._queues is not None:
             self._queues.rebalanced(change, partitions)
 

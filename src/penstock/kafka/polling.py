@@ -64,22 +64,14 @@ class Polling(Membership):
 
         A value that does not decode is an `error` of its record.
         """
-        messages = self.fetch(most or self.connection.max_poll_records or _MOST, timeout_ms)
-        wanted = self._format if format is None else find_format(format)
-        if wanted is None and self._key_format is None:
-            return list(map(Record, messages))
-        return decode_all(messages, wanted, self._key_format)
+        return self.records_of(self.fetch(most or self.most, timeout_ms), format)
 
     def poll_table(self, most: int = 10_000, timeout_ms: int | None = None) -> pa.Table:
         """Up to `most` records as one Arrow table.
 
         Columns: key, value, topic, partition, offset, timestamp, headers.
         """
-        try:
-            from penstock.kafka.arrow import table_of  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as missing:
-            raise missing_extra(missing, "polling a table") from missing
-        return table_of(self.fetch(most, timeout_ms))
+        return self.table_of(self.fetch(most, timeout_ms))
 
     def poll_mapping(
         self,
@@ -91,11 +83,7 @@ class Polling(Membership):
 
         One record that does not decode is raised: a mapping has no place for its error.
         """
-        records = self.poll_batch(most, timeout_ms, format)
-        for record in records:
-            if record.error is not None:
-                raise record.error
-        return {record.key: record.value for record in records}
+        return mapping_of(self.poll_batch(most, timeout_ms, format))
 
     def poll_value(self, timeout_ms: int | None = None) -> bytes | None:
         """The bytes of the next record's value, as they are; None when none came in time."""
@@ -124,6 +112,31 @@ class Polling(Membership):
                 return
             if record is not None:
                 yield record
+
+    @property
+    def most(self) -> int:
+        """How many records a batch has at most, where the caller does not say."""
+        return self.connection.max_poll_records or _MOST
+
+    def records_of(
+        self,
+        messages: list[Message],
+        format: str | Format | None = None,
+    ) -> list[Record]:
+        """Messages as records, with their values decoded where there is a format."""
+        wanted = self._format if format is None else find_format(format)
+        if wanted is None and self._key_format is None:
+            return list(map(Record, messages))
+        return decode_all(messages, wanted, self._key_format)
+
+    @staticmethod
+    def table_of(messages: list[Message]) -> pa.Table:
+        """Messages as one Arrow table."""
+        try:
+            from penstock.kafka.arrow import table_of  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as missing:
+            raise missing_extra(missing, "polling a table") from missing
+        return table_of(messages)
 
     def fetch(self, most: int, timeout_ms: int | None = None) -> list[Message]:
         """Up to `most` messages as librdkafka gives them, without its events."""
@@ -168,3 +181,11 @@ class Polling(Membership):
         if error.retriable() or error.code() in _PASSING:
             return False
         raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
+
+
+def mapping_of(records: list[Record]) -> dict[Any, Any]:
+    """Records as key -> value; the first error among them is raised."""
+    for record in records:
+        if record.error is not None:
+            raise record.error
+    return {record.key: record.value for record in records}

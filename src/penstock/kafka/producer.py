@@ -139,12 +139,28 @@ class Producer(Sending):
         given format, else the producer's, else JSON. `flush` tells of what was not delivered. To send a
         table as a few large values instead, give it to `produce`.
         """
+        columns = Columns(value, key, partition, timestamp)
+        batches = self.batches_of(topic, rows, columns, format)
+        return sum(self.send_rows(topic, batch) for batch in batches)
+
+    def batches_of(
+        self, topic: str, rows: Any, columns: Columns, format: str | Format | None
+    ) -> Iterator[Batch]:
+        """The messages that a table becomes, some thousand at a time."""
         wanted = self._format if format is None else find_format(format)
-        if value is None and wanted is None:
+        if columns.value is None and wanted is None:
             wanted = find_format("json")
         encode = None if wanted is None else lambda one: wanted.encode(one, topic)
-        batches = Columns(value, key, partition, timestamp).batches(rows, encode)
-        return sum(self.send_rows(topic, self._placed(topic, batch)) for batch in batches)
+        return (self._placed(topic, batch) for batch in columns.batches(rows, encode))
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has, asked of the cluster where it is not known yet."""
+        return self._partitions.count(topic, self.timeout_ms / 1000)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether partitions are chosen here, by the user's own function."""
+        return self._partitioner is not None
 
     def _placed(self, topic: str, batch: Batch) -> Batch:
         if self._key_format is None and self._partitioner is None:

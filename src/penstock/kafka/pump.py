@@ -1,9 +1,12 @@
-"""Serves a client's callbacks from an event loop, for as long as somebody there waits for one."""
+"""librdkafka and an event loop: it is polled without waiting, or a thread waits for it to the end."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 # Short enough that a delivery is known at once, long enough to leave the loop to others.
 TICK = 0.002
@@ -31,3 +34,16 @@ class Pump:
         while len(self._client):
             self._client.poll(0)
             await asyncio.sleep(TICK)
+
+
+async def finish(call: Callable[..., T], *args: Any) -> T:
+    """Run a call that blocks in a thread. A cancelled caller waits for its end all the same.
+
+    A commit cannot be taken back half way, and two threads must not use one client.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(call, *args))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -104,6 +104,11 @@ class Queue:
             found += [record.message for record in waiting.popleft().messages]
         return found
 
+    def drop(self, partitions: set[Partition]) -> None:
+        """Forget the records of these partitions."""
+        kept = [e for e in self._waiting if not {_where(r) for r in e.messages} & partitions]
+        self._waiting = deque(kept)
+
     def _wait(self, timeout_ms: int | None) -> float:
         return (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
 
@@ -159,7 +164,7 @@ class Queues:
     def rebalanced(self, change: str, partitions: list[TopicPartition]) -> None:
         """Partitions came or went."""
         if change != "Assigned":
-            self._held -= {(place.topic, place.partition) for place in partitions}
+            self._forget({(place.topic, place.partition) for place in partitions})
         self.consumer.put(Event("Rebalance", change=change, partitions=_rows(partitions)))
 
     def committed(self, error: PenstockError | None, partitions: list[TopicPartition]) -> None:
@@ -169,6 +174,12 @@ class Queues:
     def failed(self, name: str, message: str) -> None:
         """Something went wrong in the background."""
         self.main.put(Event("Error", error=TerminalError(f"{message} ({name})")))
+
+    def _forget(self, gone: set[Partition]) -> None:
+        """Drop what waits of partitions that another member reads now."""
+        self._held -= gone
+        for queue in (self.consumer, *self._partitions.values()):
+            queue.drop(gone)
 
     def _hold_back(self) -> None:
         """Pause the partitions whose queue is full, and resume those that have been read off."""
@@ -181,6 +192,10 @@ class Queues:
         if go := (self._held - full) & mine:
             self._consumer.resume(go)
         self._held = full & mine
+
+
+def _where(record: Record) -> Partition:
+    return record.topic, record.partition
 
 
 def _rows(partitions: list[TopicPartition]) -> list[tuple[str, int, int]]:

@@ -126,10 +126,11 @@ class Sending:
         """Raise when a delivery failed of which nobody was told, with the number and the first reason."""
         self.failures.raise_untold()
 
-    def _full(self) -> QueueFullError:
+    def queue_full(self, waited: float) -> QueueFullError:
+        """The error for a queue that stayed full."""
         return QueueFullError(
             f"the local queue is full ({len(self)} records) and {self._handle.brokers} took none "
-            f"for {self.queue_timeout:g} s; check the broker, or raise queue.buffering.max.messages"
+            f"for {waited:g} s; check the broker, or raise queue.buffering.max.messages"
         )
 
     def _not_taken(
@@ -151,8 +152,8 @@ class Sending:
     def _wait_for_room(self, message: tuple[Any, ...]) -> None:
         deadline = time.monotonic() + self.queue_timeout
         while True:
-            if time.monotonic() > deadline:
-                raise self._full() from None
+            if time.monotonic() >= deadline:
+                raise self.queue_full(self.queue_timeout) from None
             self._client.poll(0.05)
             try:
                 self._client.produce(*message)

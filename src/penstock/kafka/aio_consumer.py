@@ -1,0 +1,271 @@
+"""The consumer for asyncio: the same names and meanings, with `await` and `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Message
+
+from penstock.config import Connection
+from penstock.errors import NoMessageError, WakeupError
+from penstock.formats import Format
+from penstock.kafka.consumer import Consumer, must_not_store
+from penstock.kafka.handle import Partition
+from penstock.kafka.places import OffsetsLike
+from penstock.kafka.polling import mapping_of
+from penstock.kafka.pump import finish
+from penstock.record import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Looks at librdkafka begin this close together and, while nothing comes, end this far apart.
+_SOON, _LATE = 0.001, 0.02
+# Records that are taken from librdkafka before somebody asks for them, so that one costs little.
+_AHEAD = 500
+
+
+class AsyncConsumer:
+    """Read records from coroutines. Everything is as with `Consumer`, which `sync` is.
+
+    librdkafka is polled without waiting on the loop's own thread, and rebalance callbacks (plain
+    functions, which get the sync consumer) run there. A caller that is cancelled loses nothing:
+    what it had gathered comes with the next poll, and is not committed before.
+
+    Examples
+    --------
+    ::
+
+        async with AsyncConsumer(connection, group="readers") as consumer:
+            consumer.subscribe("trades")
+            async for record in consumer:
+                print(record.value)
+                await consumer.commit(record)
+    """
+
+    def __init__(self, connection: Connection, group: str | None = None, **options: Any) -> None:
+        # librdkafka would store what it gave to us; what counts is what we gave to the caller.
+        self._stores = bool(_taken(options, connection))
+        self.sync = Consumer(connection, group, **options, enable_auto_offset_store=False)
+        self.sync.when_gone(self._drop)
+        self._gathered: deque[Message] = deque()
+        self._handed: dict[Partition, int] = {}
+        self._busy = asyncio.Lock()
+
+    async def __aenter__(self) -> AsyncConsumer:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave the group at once and let go of the connections."""
+        self._store()
+        async with self._busy:
+            await finish(self.sync.close)
+
+    def wakeup(self) -> None:
+        """End the wait of a task that polls: there it raises `WakeupError`."""
+        self.sync.wakeup()
+
+    # -- what is read
+
+    def subscribe(self, topics: Any, **callbacks: Any) -> None:
+        """Share topics with the other members of the group; see `Consumer.subscribe`."""
+        self.sync.subscribe(topics, **callbacks)
+
+    def unsubscribe(self) -> None:
+        """Read nothing more."""
+        self.sync.unsubscribe()
+
+    def assign(self, topics: Any, partitions: Any = None, offsets: Any = None) -> None:
+        """Read exactly these partitions; see `Consumer.assign`."""
+        self._gathered.clear()
+        self.sync.assign(topics, partitions, offsets)
+
+    def unassign(self) -> None:
+        """Give the partitions back."""
+        self.sync.unassign()
+
+    @property
+    def subscription(self) -> list[str]:
+        """What was subscribed to."""
+        return self.sync.subscription
+
+    @property
+    def assignment(self) -> set[Partition]:
+        """The partitions that this consumer reads now."""
+        return self.sync.assignment
+
+    @property
+    def at_end(self) -> set[Partition]:
+        """The partitions in which every record so far has been handed out."""
+        return self.sync.at_end - {_where(message) for message in self._gathered}
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        """Fetch no more from these partitions."""
+        self.sync.pause(partitions)
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Fetch from these partitions again."""
+        self.sync.resume(partitions)
+
+    # -- records
+
+    async def poll(
+        self, timeout_ms: int | None = None, format: str | Format | None = None
+    ) -> Record | None:
+        """The next record, or None when none came in time."""
+        records = await self.poll_batch(1, timeout_ms, format)
+        return records[0] if records else None
+
+    async def poll_batch(
+        self,
+        most: int | None = None,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> list[Record]:
+        """Up to `most` records; fewer, or none, when the time is up."""
+        return self.sync.records_of(await self._fetch(most or self.sync.most, timeout_ms), format)
+
+    async def poll_table(self, most: int = 10_000, timeout_ms: int | None = None) -> pa.Table:
+        """Up to `most` records as one Arrow table."""
+        return self.sync.table_of(await self._fetch(most, timeout_ms))
+
+    async def poll_mapping(
+        self,
+        most: int | None = None,
+        timeout_ms: int | None = None,
+        format: str | Format | None = None,
+    ) -> dict[Any, Any]:
+        """A batch as key -> value."""
+        return mapping_of(await self.poll_batch(most, timeout_ms, format))
+
+    async def poll_value(self, timeout_ms: int | None = None) -> bytes | None:
+        """The bytes of the next record's value; None when none came in time."""
+        messages = await self._fetch(1, timeout_ms)
+        return messages[0].value() if messages else None
+
+    async def read(self, timeout_ms: int = -1, format: str | Format | None = None) -> Record:
+        """The next record, or `NoMessageError` when none came in time; -1 waits for ever."""
+        while True:
+            wait = timeout_ms if timeout_ms >= 0 else None
+            if record := await self.poll(wait, format):
+                return record
+            if timeout_ms >= 0:
+                raise NoMessageError(f"no message came within {timeout_ms} ms")
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Records for ever; `wakeup` ends the loop."""
+        while True:
+            try:
+                record = await self.poll()
+            except WakeupError:
+                return
+            if record is not None:
+                yield record
+
+    # -- places
+
+    async def commit(self, what: OffsetsLike | None = None) -> dict[Partition, int]:
+        """Commit and wait: behind a record, given offsets, or behind everything that was handed out."""
+        self._store()
+        async with self._busy:
+            return await finish(self.sync.commit, what)
+
+    def commit_async(self, what: OffsetsLike | None = None) -> None:
+        """Commit without waiting; the answer comes to `on_commit` with a later poll."""
+        self._store()
+        self.sync.commit_async(what)
+
+    def store_offsets(self, what: OffsetsLike | None = None) -> None:
+        """Choose what the next commit takes; for `enable.auto.offset.store=false`."""
+        if self._stores:
+            raise must_not_store()
+        self.sync.store_offsets(self.position() if what is None else what)
+
+    def seek(self, offsets: Mapping[Partition, int]) -> None:
+        """Go on reading at these offsets."""
+        self._drop(set(offsets))
+        self.sync.seek(offsets)
+
+    def position(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
+        """The offset after the last record handed out."""
+        found = self.sync.position(partitions)
+        for message in reversed(self._gathered):
+            if _where(message) in found:
+                found[_where(message)] = int(message.offset() or 0)
+        return found
+
+    async def committed(
+        self, partitions: Iterable[Partition] | None = None
+    ) -> dict[Partition, int]:
+        """What the group committed."""
+        async with self._busy:
+            return await finish(self.sync.committed, partitions)
+
+    async def watermarks(
+        self, partitions: Iterable[Partition] | None = None
+    ) -> dict[Partition, tuple[int, int]]:
+        """The first offset, and that of the next record to be written."""
+        async with self._busy:
+            return await finish(self.sync.watermarks, partitions)
+
+    async def offsets_for_times(self, times: Mapping[Partition, int]) -> dict[Partition, int]:
+        """The first offset at or after a time (milliseconds); -1 where no record is that young."""
+        async with self._busy:
+            return await finish(self.sync.offsets_for_times, times)
+
+    async def offset_info(self, topics: Any = None, partitions: Any = None) -> pa.Table:
+        """Where this consumer is, as a table; see `Consumer.offset_info`."""
+        async with self._busy:
+            return await finish(self.sync.offset_info, topics, partitions)
+
+    # -- how records are gathered
+
+    async def _fetch(self, most: int, timeout_ms: int | None) -> list[Message]:
+        wait = (self.sync.timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        deadline, pause = time.monotonic() + wait, _SOON
+        while len(self._gathered) < most:
+            async with self._busy:
+                self._store()
+                came = self.sync.fetch(max(_AHEAD, most - len(self._gathered)), 0)
+            self._gathered += came
+            if time.monotonic() > deadline or len(self._gathered) >= most:
+                break
+            pause = _SOON if came else min(2 * pause, _LATE)
+            await asyncio.sleep(pause)
+        return self._hand_out(most)
+
+    def _hand_out(self, most: int) -> list[Message]:
+        found = [self._gathered.popleft() for _ in range(min(most, len(self._gathered)))]
+        for message in found:
+            self._handed[_where(message)] = int(message.offset() or 0) + 1
+        return found
+
+    def _store(self) -> None:
+        """Let librdkafka know what was handed out: that is what a commit may take."""
+        handed, self._handed = self._handed, {}
+        if self._stores and handed:
+            self.sync.store_handed_out(handed)
+
+    def _drop(self, partitions: set[Partition]) -> None:
+        """Forget what was read ahead: another member reads it now, or this one does once more."""
+        self._gathered = deque(each for each in self._gathered if _where(each) not in partitions)
+
+
+def _where(message: Message) -> Partition:
+    return str(message.topic()), int(message.partition() or 0)
+
+
+def _taken(options: dict[str, Any], connection: Connection) -> Any:
+    """Take the setting out of the options: from there, or from the connection, or its default."""
+    name = "enable.auto.offset.store"
+    for spelled in (name, name.replace(".", "_")):
+        if spelled in options:
+            return options.pop(spelled)
+    return connection.options.get(name, True)

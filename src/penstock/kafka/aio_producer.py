@@ -1,0 +1,185 @@
+"""The producer for asyncio: the same names and meanings, with `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from penstock.config import Connection
+from penstock.errors import PenstockError, QueueFullError, TransientError
+from penstock.formats import Format
+from penstock.kafka.aio_consumer import AsyncConsumer
+from penstock.kafka.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.handle import Partition
+from penstock.kafka.producer import Producer
+from penstock.kafka.pump import TICK, finish
+from penstock.kafka.sending import HeadersLike, Rest
+from penstock.kafka.splitting import Sizes
+from penstock.kafka.tables import Columns
+from penstock.record import Record
+
+
+class AsyncProducer:
+    """Write records to topics from coroutines. Everything is as with `Producer`.
+
+    librdkafka is polled without waiting on the loop's own thread. A caller that is cancelled while
+    the queue is full has sent nothing; one that is cancelled later has sent the record.
+
+    Examples
+    --------
+    ::
+
+        async with AsyncProducer(connection) as producer:
+            delivery = await producer.produce("trades", "A", "1")
+            print((await delivery).offset)
+    """
+
+    def __init__(
+        self, connection: Connection, *, queue_timeout: float = 30.0, **options: Any
+    ) -> None:
+        self.queue_timeout = queue_timeout
+        self._producer = Producer(connection, queue_timeout=0, **options)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
+        return self._producer.connection
+
+    @property
+    def sizes(self) -> Sizes:
+        """How large values may be."""
+        return self._producer.sizes
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long a question to the cluster may take."""
+        return self._producer.timeout_ms
+
+    @timeout_ms.setter
+    def timeout_ms(self, milliseconds: int) -> None:
+        self._producer.timeout_ms = milliseconds
+
+    @property
+    def delivered(self) -> int:
+        """How many records the brokers have taken."""
+        return self._producer.delivered
+
+    @property
+    def failed(self) -> int:
+        """How many deliveries failed."""
+        return self._producer.failed
+
+    def __len__(self) -> int:
+        """How many records are not yet delivered."""
+        return len(self._producer)
+
+    async def __aenter__(self) -> AsyncProducer:
+        return self
+
+    async def __aexit__(self, exc_type: object, *_exc: object) -> None:
+        if exc_type is None:
+            await self.close()
+        else:
+            await finish(self._producer.__exit__, exc_type)
+
+    async def produce(  # noqa: PLR0917 - the order that users know
+        self,
+        topic: str,
+        key: Any = None,
+        value: Any = None,
+        format: str | Format | None = None,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Hand one value over, waiting only while the queue is full. Await the answer, or let it go."""
+        if self._producer.chooses:
+            await finish(self._producer.partitions_of, topic)
+        rest = headers, timestamp, on_delivery
+        parts = self._producer.parts(topic, key, value, format, partition)
+        sent = [await self._sent(topic, part, rest) for part in parts]
+        return sent[0] if len(sent) == 1 else SplitDelivery(sent)
+
+    async def send(self, topic: str, key: Any = None, value: Any = None, **rest: Any) -> Record:
+        """Hand one value over and wait until it is delivered."""
+        return await (await self.produce(topic, key, value, **rest))
+
+    async def produce_table(
+        self, topic: str, rows: Any, *, format: str | Format | None = None, **columns: str | None
+    ) -> int:
+        """Hand a table over, one record for each row; see `Producer.produce_table`."""
+        count = 0
+        if self._producer.chooses:
+            await finish(self._producer.partitions_of, topic)
+        for batch in self._producer.batches_of(topic, rows, Columns(**columns), format):
+            for value, key, partition, moment in batch:
+                part = (key, value, None if partition < 0 else partition)
+                await self._sent(topic, part, (None, moment or None, None))
+            count += len(batch)
+            await asyncio.sleep(0)
+        return count
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything is delivered; raise when something was not."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while len(self._producer):
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            self._producer.poll()
+            await asyncio.sleep(TICK)
+        self._producer.flush(0)
+
+    async def close(self) -> None:
+        """Deliver what waits. The producer can be used no more."""
+        await self.flush()
+
+    # -- transactions
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncProducer]:
+        """Run a block as one transaction: committed at its end, aborted when it raises."""
+        await self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except BaseException:
+            # A producer that was fenced cannot even abort; what went wrong first is what counts.
+            with suppress(PenstockError):
+                await self.abort_transaction()
+            raise
+
+    async def begin_transaction(self) -> None:
+        """Begin. The first time this fences every earlier producer with the same transactional.id."""
+        await finish(self._producer.begin_transaction)
+
+    async def send_offsets_to_transaction(
+        self, consumer: AsyncConsumer, offsets: Mapping[Partition, int] | None = None
+    ) -> None:
+        """Make a consumer's place part of the transaction: given offsets, or all it handed out."""
+        where = consumer.position() if offsets is None else offsets
+        await finish(self._producer.send_offsets_to_transaction, consumer.sync, where)
+
+    async def commit_transaction(self) -> None:
+        """Deliver what waits and commit: from now on others see it."""
+        with suppress(TransientError):
+            await self.flush()
+        await finish(self._producer.commit_transaction)
+
+    async def abort_transaction(self) -> None:
+        """Forget everything since the beginning of the transaction."""
+        await finish(self._producer.abort_transaction)
+
+    async def _sent(self, topic: str, part: tuple[Any, Any, int | None], rest: Rest) -> Delivery:
+        deadline = time.monotonic() + self.queue_timeout
+        while True:
+            try:
+                return self._producer.send(topic, *part, rest)
+            except QueueFullError:
+                if time.monotonic() > deadline:
+                    raise self._producer.queue_full(self.queue_timeout) from None
+            self._producer.poll()
+            await asyncio.sleep(TICK)
