@@ -55,27 +55,25 @@ def _index(value: Any, kind: str) -> int:
 
 
 def _reals(kind: str, code: str) -> Writer:
-    pack = Struct(code).pack
+    form = Struct(code)
+    pack = form.pack
 
     def write(value: Any, out: bytearray) -> None:
-        if type(value) is not float:
-            value = _float(value, kind)
         try:
-            out += pack(value)
+            data = pack(value if type(value) is float else _float(value, kind))
         except OverflowError:
             raise no(value, kind) from None
+        # A fraction is always near what was given; a whole number must be what was given.
+        if isinstance(value, int) and form.unpack(data)[0] != value:
+            raise no(value, kind)
+        out += data
 
     return write
 
 
 def _float(value: Any, kind: str) -> float:
     if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            raise no(value, kind) from None
-        if number == value or number != number:  # noqa: PLR0124 - NaN
-            return number
+        return float(value)
     raise no(value, kind)
 
 

@@ -72,7 +72,7 @@ class Writers:
 
     def _union(self, schema: Any) -> Writer:
         kinds = [kind_of(branch, self._names) for branch in schema]
-        # A whole number stays one, and no digits are lost, where the union has a branch for that.
+        # A record is more than a map; a whole number stays one, and no digits are lost, where it can be.
         order = sorted(range(len(schema)), key=lambda at: _LAST_CHOICES.get(kinds[at], 0))
         heads = [number_bytes(at) for at in range(len(schema))]
         branches = [(heads[at], self.make(schema[at])) for at in order if kinds[at] != "null"]
@@ -101,7 +101,7 @@ class Writers:
         return write
 
 
-_LAST_CHOICES = {"double": 1, "float": 2}
+_LAST_CHOICES = {"map": 1, "double": 1, "float": 2}
 
 
 def default_bytes(schema: Any, default: Any, names: Names) -> bytes:

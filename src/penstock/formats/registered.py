@@ -5,7 +5,6 @@ A value is a zero byte, the id of the schema that it was written with (four byte
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -58,14 +57,12 @@ class RegistryFormat(ABC):
         self._subject = subject if callable(subject) else _one_of("subject", subject, STRATEGIES)
         self._register = auto_register
         self._use_latest = use_latest
-        self._writers: Bounded[str, tuple[float, bytes, Write]] = Bounded()
+        self._writers: Bounded[str, tuple[int, bytes, Write]] = Bounded()
         self._readers: Bounded[bytes, Read] = Bounded()
 
     def encode(self, value: Any, topic: str = "") -> bytes:
         """Give the bytes of a value, with the id of its schema in front."""
-        until, head, write = self._writers.get(topic) or self._new_writer(topic)
-        if self._use_latest and until < time.monotonic():
-            _, head, write = self._new_writer(topic)
+        _, head, write = self._current(topic)
         try:
             return head + write(value)
         except Exception as error:
@@ -115,19 +112,28 @@ class RegistryFormat(ABC):
     def _reader(self, schema: Schema) -> Read:
         """Make the function that reads bodies that were written with a schema."""
 
-    def _new_writer(self, topic: str) -> tuple[float, bytes, Write]:
+    def _current(self, topic: str) -> tuple[int, bytes, Write]:
+        kept = self._writers.get(topic)
+        if self._use_latest:
+            return self._latest(topic, kept)
+        return kept or self._new_writer(topic, *self._found(self.subject_for(topic)))
+
+    def _latest(
+        self, topic: str, kept: tuple[int, bytes, Write] | None
+    ) -> tuple[int, bytes, Write]:
         subject = self.subject_for(topic)
-        until = time.monotonic() + self.registry.latest_for
-        schema_id, schema = self._found(subject)
-        made = (until, b"\0" + schema_id.to_bytes(4, "big"), self._writer(schema))
+        latest = self.registry.latest(subject, self.form)
+        if kept and kept[0] == latest.id:
+            return kept
+        self._check_kind(latest.schema, ConfigError, f"subject {subject!r}")
+        return self._new_writer(topic, latest.id, latest.schema)
+
+    def _new_writer(self, topic: str, schema_id: int, schema: Schema) -> tuple[int, bytes, Write]:
+        made = (schema_id, b"\0" + schema_id.to_bytes(4, "big"), self._writer(schema))
         self._writers[topic] = made
         return made
 
     def _found(self, subject: str) -> tuple[int, Schema]:
-        if self._use_latest:
-            latest = self.registry.latest(subject, self.form)
-            self._check_kind(latest.schema, ConfigError, f"subject {subject!r}")
-            return latest.id, latest.schema
         schema = self._own_schema()
         if self._register:
             return self.registry.register(subject, schema), schema
@@ -145,7 +151,7 @@ class RegistryFormat(ABC):
         try:
             read = self._reader(schema)
         except (ConfigError, FormatError) as error:
-            raise FormatError(f"schema {schema_id} cannot be read with: {error}") from error
+            raise FormatError(f"values of schema {schema_id} cannot be read: {error}") from error
         self._readers[head] = read
         return read
 

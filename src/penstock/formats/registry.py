@@ -7,7 +7,8 @@ errors neither say what to do nor when to try again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
@@ -129,9 +130,10 @@ class Registry:
     def version(self, subject: str, version: int, form: str = "") -> Registered:
         """Give one version of a subject."""
         key = (subject, version, form)
-        if key not in self._versions:
-            self._versions[key] = self._version(subject, str(version), form)
-        return self._versions[key]
+        found = self._versions.get(key)
+        if found is None:
+            self._versions[key] = found = self._version(subject, str(version), form)
+        return found
 
     def latest(self, subject: str, form: str = "") -> Registered:
         """Give the newest version of a subject, as it was at most `latest_for` seconds ago."""
@@ -145,24 +147,26 @@ class Registry:
     def register(self, subject: str, schema: Schema) -> int:
         """Register a schema under a subject, unless it is there already; give its id."""
         key = (subject, schema)
-        if key not in self._ids:
+        found = self._ids.get(key)
+        if found is None:
             path = f"/subjects/{_quoted(subject)}/versions"
             body = self._ask("POST", path, f"subject {subject!r}", schema.as_json())
-            self._ids[key] = self._read(lambda answer: int(answer["id"]), body)
-        return self._ids[key]
+            self._ids[key] = found = self._read(lambda answer: int(answer["id"]), body)
+        return found
 
     def lookup(self, subject: str, schema: Schema) -> Registered:
         """Give the version that a schema has under a subject; an error where it has none."""
         key = (subject, schema)
-        if key in self._lookups:
-            return self._lookups[key]
+        if found := self._lookups.get(key):
+            return found
         try:
             body = self._http.ask("POST", f"/subjects/{_quoted(subject)}", schema.as_json())
         except RefusedError as no:
             if no.status == 404:
                 raise self._not_registered(subject, no) from no
             self._refused(no, f"subject {subject!r}")
-        self._lookups[key] = found = self._read(Registered.from_json, body)
+        # The schema is the one given: some registries leave its kind out of this answer.
+        self._lookups[key] = found = replace(self._read(Registered.from_json, body), schema=schema)
         return found
 
     def problems(self, subject: str, schema: Schema) -> list[str]:
@@ -174,15 +178,13 @@ class Registry:
             if no.status == 404:  # A subject without versions takes anything.
                 return []
             self._refused(no, f"subject {subject!r}")
-        if body.get("is_compatible"):
-            return []
-        return list(body.get("messages") or [body.get("reason") or "the registry gives no reason"])
+        return self._read(_reasons, body)
 
     def compatibility(self, subject: str | None = None) -> str:
         """Give the level that new versions of a subject (or, without one, of any) must keep."""
         path = f"/config/{_quoted(subject)}?defaultToGlobal=true" if subject else "/config"
         body = self._ask("GET", path, f"subject {subject!r}")
-        return str(body["compatibilityLevel"])
+        return self._read(lambda answer: str(answer["compatibilityLevel"]), body)
 
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
         """Set the level that new versions of a subject (or, without one, of any) must keep."""
@@ -231,6 +233,12 @@ _ADVICE = {
     409: "change the schema so that it stays compatible, or the level with Registry.set_compatibility",
     422: "the schema, its references or the version are not valid: correct them",
 }
+
+
+def _reasons(body: Mapping[str, Any]) -> list[str]:
+    if body["is_compatible"]:
+        return []
+    return list(body.get("messages") or [body.get("reason") or "the registry gives no reason"])
 
 
 def _quoted(subject: str) -> str:
