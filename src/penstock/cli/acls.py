@@ -86,7 +86,7 @@ def add_acls(
     ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Only from this address.")] = "*",
 ) -> None:
-    """Add rules, one for each operation; they hold at once.
+    """Add rules, one for each operation; they hold within a moment.
 
     For example: penstock acls add User:alice read,describe topic trades
 

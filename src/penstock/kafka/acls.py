@@ -31,27 +31,40 @@ from penstock.kafka.rules import (
     word_of,
 )
 
+_SOON = 2.0
+
 
 def list_acls(ask: Asker, wanted: AclFilter) -> list[Acl]:
     """The rules that a filter means, in order."""
-    told = ask.one("listing ACLs", ask.client.describe_acls, _filter(wanted))
-    if not told:
+    found = _listed(ask, wanted)
+    if not found:
         _require_readable(ask)
-    return sorted(map(_acl, told))
+    return found
 
 
 def create_acls(ask: Asker, acls: Iterable[Acl]) -> None:
     """Let rules hold; one that holds already is no error."""
-    wanted = [_binding(AclBinding, acl) for acl in dict.fromkeys(acls)]
-    if wanted:
-        _change(ask, "adding ACLs", ask.client.create_acls, wanted)
+    rules = set(acls)
+    if rules:
+        _change(ask, "adding ACLs", ask.client.create_acls, _bindings(AclBinding, rules))
+        # The controller has taken them; brokers learn of them a moment later.
+        ask.settles(lambda: rules <= {*_listed(ask, AclFilter())}, _SOON)
 
 
 def delete_acls(ask: Asker, acls: Iterable[Acl]) -> list[Acl]:
     """Let exactly these rules hold no longer; give those that did."""
-    wanted = [_binding(AclBindingFilter, acl) for acl in dict.fromkeys(acls)]
-    told = _change(ask, "removing ACLs", ask.client.delete_acls, wanted) if wanted else {}
+    rules = set(acls)
+    if not rules:
+        return []
+    call = ask.client.delete_acls
+    told = _change(ask, "removing ACLs", call, _bindings(AclBindingFilter, rules))
+    ask.settles(lambda: rules.isdisjoint(_listed(ask, AclFilter())), _SOON)
     return sorted(_acl(gone) for removed in told.values() for gone in removed)
+
+
+def _listed(ask: Asker, wanted: AclFilter) -> list[Acl]:
+    told = ask.one("listing ACLs", ask.client.describe_acls, _filter(wanted))
+    return sorted(map(_acl, told))
 
 
 def _change(ask: Asker, doing: str, call: Any, wanted: list[Any]) -> dict[Any, Any]:
@@ -92,6 +105,10 @@ def _authorizer(ask: Asker, broker: int) -> str | None:
     told = ask.each("listing ACLs", ask.client.describe_configs, [where], quiet=hidden)
     entry = next((entries.get("authorizer.class.name") for entries in told.values()), None)
     return None if entry is None else entry.value or ""
+
+
+def _bindings(kind: Any, rules: Iterable[Acl]) -> list[Any]:
+    return [_binding(kind, rule) for rule in sorted(rules)]
 
 
 def _binding(kind: Any, acl: Acl) -> Any:

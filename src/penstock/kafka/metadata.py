@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from confluent_kafka import KafkaException
-
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka import groups
@@ -24,11 +22,13 @@ SUCCESS = "Success"
 NO_OFFSET = -1001
 """What librdkafka says for an offset that nobody has committed."""
 
+ASSIGNMENT_VERSION = 0
+"""What librdkafka's consumers write; it reads the number of others, and keeps it to itself."""
+
 _STATES = {
     "preparing_rebalancing": "PreparingRebalance",
     "completing_rebalancing": "CompletingRebalance",
 }
-_PATIENCE = 2.0
 
 
 def cluster_metadata(what: Any, timeout: float = 10.0) -> dict[str, Any]:
@@ -94,11 +94,11 @@ def _groups(ask: Asker) -> dict[str, Any]:
     names = [group.name for group in groups.list_groups(ask)]
     if not names:
         return {}
-    told, versions = ask.coordinator.describe(names), _assignment_versions(ask)
-    return {name: _group(ask, name, outcome, versions) for name, outcome in told.items() if outcome}
+    told = ask.coordinator.describe(names)
+    return {name: _group(ask, name, outcome) for name, outcome in told.items() if outcome}
 
 
-def _group(ask: Asker, name: str, told: Outcome, versions: Mapping[str, int]) -> dict[str, Any]:
+def _group(ask: Asker, name: str, told: Outcome) -> dict[str, Any]:
     if not isinstance(told, GroupTold):
         unknown = {"state": "Unknown", "protocolType": "", "protocol": ""}
         return {**unknown, "error": str(told), "members": {}}
@@ -109,17 +109,15 @@ def _group(ask: Asker, name: str, told: Outcome, versions: Mapping[str, int]) ->
         "protocolType": "" if told.simple else "consumer",
         "protocol": told.assignor,
         "error": error,
-        "members": {m.id: _member(m, committed, versions) for m in told.members},
+        "members": {m.id: _member(m, committed) for m in told.members},
     }
 
 
-def _member(
-    member: MemberInfo, committed: Mapping[Partition, int], versions: Mapping[str, int]
-) -> dict[str, Any]:
+def _member(member: MemberInfo, committed: Mapping[Partition, int]) -> dict[str, Any]:
     return {
         "clientID": member.client_id,
         "clientHost": member.host,
-        "memberAssignmentVersion": versions.get(member.id, 0),
+        "memberAssignmentVersion": ASSIGNMENT_VERSION,
         "partitions": [
             {"topic": t, "partition": p, "offset": committed.get((t, p), NO_OFFSET)}
             for t, p in member.partitions
@@ -137,19 +135,6 @@ def _committed(ask: Asker, name: str, told: GroupTold) -> tuple[dict[Partition, 
             return offsets.committed(read), SUCCESS
     except PenstockError as error:
         return {}, str(error)
-
-
-def _assignment_versions(ask: Asker) -> dict[str, int]:
-    """The version of each member's assignment, which only the raw bytes of the old call tell.
-
-    Members of the new protocol have none, and a broker that is away keeps its own: these count as 0.
-    """
-    try:
-        raw = ask.client.list_groups(timeout=min(ask.timeout, _PATIENCE))
-    except KafkaException:
-        return {}
-    members = [member for group in raw for member in group.members]
-    return {m.id: int.from_bytes((m.assignment or b"")[:2], "big") for m in members}
 
 
 def _text(error: Any) -> str:
