@@ -17,7 +17,7 @@ from penstock.formats.avro import Avro
 from penstock.formats.json_schema import JsonSchema
 from penstock.formats.protobuf import Protobuf
 from penstock.formats.registry import Reference, Registry, Schema
-from penstock.kafka import Producer
+from penstock.kafka import Consumer, Producer
 from penstock.testing import read_all
 
 MakeTopic = Callable[..., str]
@@ -239,3 +239,19 @@ def test_what_is_known_needs_no_registry_and_what_is_not_waits_for_it(
             form.encode(value, "another-topic")
         with pytest.raises(TransientError, match="is away or busy"):
             form.decode(b"\0\0\0\x03\x09x", "t")
+
+
+def test_producer_and_consumer_take_them_as_any_format(
+    connection: Connection, registry: Registry, topic: MakeTopic
+) -> None:
+    name = topic()
+    keys, values = Avro(registry, '"long"', part="key"), Avro(registry, avro(("id", "int")))
+
+    with Producer(connection, format=values, key_format=keys) as producer:
+        producer.produce(name, 7, {"id": 1})
+
+    with Consumer(connection, format=values, key_format=keys) as consumer:
+        consumer.assign({(name, 0): 0})
+        record = consumer.poll(20_000)
+    assert record
+    assert (record.key, record.value) == (7, {"id": 1})
