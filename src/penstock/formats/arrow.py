@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.errors import FormatError
 from penstock.formats.arrow_columns import one_scalar, to_array, to_table
-from penstock.formats.values import Shape, kind, shape
+from penstock.formats.values import Shape, kind, loaded, shape
 
 _MARK = b"penstock.shape"
 _COLUMN = "value"
@@ -60,7 +60,8 @@ def _one_column(value: Any, found: Shape) -> pa.Table:
         return pa.table({_COLUMN: to_array(value)})
     if found is Shape.MAPPING and not all(isinstance(key, str) for key in value):
         raise FormatError("the keys of a mapping must be text in the format arrow")
-    return pa.table({_COLUMN: to_array([dict(value) if found is Shape.MAPPING else value])})
+    only = value[()] if loaded(value, "numpy", "ndarray") else value
+    return pa.table({_COLUMN: to_array([only])})
 
 
 def _marked(schema: pa.Schema, found: Shape) -> pa.Schema:

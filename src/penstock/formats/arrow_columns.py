@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from penstock.errors import FormatError
 from penstock.formats import json_columns
-from penstock.formats.arrow_types import from_objects
+from penstock.formats.arrow_numpy import from_numpy
+from penstock.formats.arrow_objects import from_objects
 from penstock.formats.values import kind, loaded
 
 
@@ -68,26 +69,24 @@ def _read_array(value: Any) -> pa.Array | pa.ChunkedArray:
         return value
     if isinstance(value, list | tuple):
         return from_objects(value)
-    if loaded(value, "pandas", "Series") and value.dtype == object:
-        return from_objects(value.astype(object).where(value.notna(), None).tolist())
     if loaded(value, "numpy", "ndarray"):
-        return from_objects(value.tolist()) if value.dtype == object else _numpy(value)
+        return from_objects(value.tolist()) if value.dtype == object else from_numpy(value)
     if loaded(value, "pandas", "Series", "Index"):
-        return pa.array(value, from_pandas=True)
+        return _series(value)
     streams = hasattr(type(value), "__arrow_c_stream__")
     return pa.chunked_array(value) if streams else pa.array(value)
 
 
-def _numpy(value: Any) -> pa.Array:
-    if value.ndim == 1:
-        return pa.array(value)
-    return pa.array(list(value) if value.ndim == 2 else value.tolist())
+def _series(value: Any) -> pa.Array | pa.ChunkedArray:
+    if value.dtype != object:
+        return pa.array(value, from_pandas=True)
+    return from_objects([None if json_columns.is_null(each) else each for each in value.tolist()])
 
 
 def _arrow(read: Callable[[], Any], value: Any) -> Any:
     try:
         return read()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, RecursionError) as error:
         given = value[0] if isinstance(value, list) and len(value) == 1 else value
         raise FormatError(f"{kind(given)} has no Arrow form: {error}") from error
 
