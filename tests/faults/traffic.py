@@ -1,0 +1,192 @@
+"""Records that flow while a test breaks things: a writer, a reader, and a ledger of what they saw.
+
+Both kinds of client do the same, so that a test can run them side by side through one trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Any
+
+from penstock import AsyncConsumer, AsyncProducer, Connection, Consumer, Producer
+from penstock.record import Record
+
+KEYS = 7
+# A handful of records, then a breath: some hundred records a second.
+BURST, BREATH = 10, 0.02
+SURE = {"acks": "all", "enable.idempotence": True}
+
+
+@dataclass
+class Ledger:
+    """What one writer sent and one group of readers handled."""
+
+    acknowledged: list[Record] = field(default_factory=list)
+    delivered: int = 0
+    handled: list[Record] = field(default_factory=list)
+    readers: int = 0
+    expected: int | None = None
+    broken: list[BaseException] = field(default_factory=list)
+    errors: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def told(self, level: str, name: str, message: str) -> None:
+        self.errors.append((level, name, message))
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was acknowledged has been handled."""
+        return self.expected is not None and len(set(self.handled)) >= self.expected
+
+
+class Traffic:
+    """A writer and a reader of one topic, until the block ends and all has been read.
+
+    `change_reader` lets the reader leave and another one take its place in the group.
+    """
+
+    def __init__(self, connection: Connection, topic: str, **options: Any) -> None:
+        self.connection = connection
+        self.topic = topic
+        self.options = options
+        self.ledger = Ledger()
+        self._stop, self._change, self._give_up = Event(), Event(), Event()
+        self._threads = [Thread(target=self._guarded, args=(w,)) for w in (self.write, self.read)]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, exc_type: object, *_exc: object) -> None:
+        self._stop.set()
+        if exc_type is not None:
+            self._give_up.set()
+        for thread in self._threads:
+            thread.join(90)
+        self._give_up.set()
+
+    def change_reader(self) -> None:
+        self._change.set()
+
+    def _guarded(self, work: Any) -> None:
+        try:
+            work()
+        except BaseException as problem:  # whatever it is, the test must hear of it
+            self.ledger.broken.append(problem)
+            raise
+
+    def write(self) -> None:
+        """Write numbers, each with one of a few keys, and keep every answer."""
+        raise NotImplementedError
+
+    def read(self) -> None:
+        """Read, handle and commit, until all is there."""
+        raise NotImplementedError
+
+    @property
+    def _reading(self) -> bool:
+        return not self._change.is_set() and self._more
+
+    @property
+    def _more(self) -> bool:
+        return not self._give_up.is_set() and not self.ledger.complete
+
+
+class SyncTraffic(Traffic):
+    """With `Producer` and `Consumer`."""
+
+    def write(self) -> None:
+        sent = []
+        told = self.ledger.told
+        with Producer(self.connection, on_error=told, **SURE, **self.options) as producer:
+            while not self._stop.wait(BREATH):
+                for n in range(len(sent), len(sent) + BURST):
+                    sent.append(producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
+                self.ledger.delivered = producer.delivered
+        self.ledger.acknowledged = [delivery.result() for delivery in sent]
+        self.ledger.expected = len(sent)
+
+    def read(self) -> None:
+        while self._more:
+            self._change.clear()
+            self.ledger.readers += 1
+            with Consumer(self.connection, **self._group) as consumer:
+                consumer.subscribe(self.topic)
+                while self._reading:
+                    if records := consumer.poll_batch(100, 200):
+                        self.ledger.handled += records
+                        consumer.commit()
+
+    @property
+    def _group(self) -> dict[str, Any]:
+        told = self.ledger.told
+        return {"group": self.topic, "auto_offset_reset": "earliest", "on_error": told}
+
+
+class AsyncTraffic(SyncTraffic):
+    """With `AsyncProducer` and `AsyncConsumer`."""
+
+    def write(self) -> None:
+        asyncio.run(self._write())
+
+    def read(self) -> None:
+        asyncio.run(self._read())
+
+    async def _write(self) -> None:
+        sent = []
+        told = self.ledger.told
+        async with AsyncProducer(
+            self.connection, on_error=told, **SURE, **self.options
+        ) as producer:
+            while not self._stop.is_set():
+                for n in range(len(sent), len(sent) + BURST):
+                    sent.append(await producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
+                self.ledger.delivered = producer.delivered
+                await asyncio.sleep(BREATH)
+        self.ledger.acknowledged = [await delivery for delivery in sent]
+        self.ledger.expected = len(sent)
+
+    async def _read(self) -> None:
+        while self._more:
+            self._change.clear()
+            self.ledger.readers += 1
+            async with AsyncConsumer(self.connection, **self._group) as consumer:
+                consumer.subscribe(self.topic)
+                while self._reading:
+                    if records := await consumer.poll_batch(100, 200):
+                        self.ledger.handled += records
+                        await consumer.commit()
+
+
+KINDS: dict[str, type[Traffic]] = {"sync": SyncTraffic, "asyncio": AsyncTraffic}
+
+
+def by_partition(records: Iterable[Record]) -> dict[int, list[int]]:
+    """The offsets of each partition, in the order of the records."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for record in records:
+        found[record.partition].append(record.offset)
+    return dict(found)
+
+
+def by_key(records: Iterable[Record]) -> dict[bytes, list[int]]:
+    """The numbers of each key, in the order of the records."""
+    found: dict[bytes, list[int]] = defaultdict(list)
+    for record in records:
+        found[record.key].append(int(record.value))
+    return dict(found)
+
+
+def jumps(records: Iterable[Record]) -> list[Record]:
+    """The records before which a reader left others out."""
+    next_one: dict[int, int] = defaultdict(int)
+    found = []
+    for record in records:
+        if record.offset > next_one[record.partition]:
+            found.append(record)
+        next_one[record.partition] = max(next_one[record.partition], record.offset + 1)
+    return found
