@@ -18,7 +18,7 @@ import orjson
 
 from penstock import errors
 from penstock.config import Connection
-from penstock.errors import BrokerUnavailableError, PenstockError, TerminalError
+from penstock.errors import BrokerUnavailableError, PenstockError, TerminalError, TransientError
 from penstock.kafka.model import GroupTold
 
 Deed = Literal["describe", "delete"]
@@ -39,11 +39,11 @@ class Coordinator:
 
     def describe(self, names: Sequence[str]) -> dict[str, Outcome]:
         """What is told about each group; None for one that is not there, or why nothing is told."""
-        return {name: _outcome(told) for name, told in self._ask("describe", names).items()}
+        return self._ask("describe", names)
 
     def delete(self, name: str) -> None:
         """Delete a group; one that is gone already is no error."""
-        told = _outcome(self._ask("delete", [name])[name])
+        told = self._ask("delete", [name])[name]
         if isinstance(told, PenstockError):
             raise told
 
@@ -53,17 +53,24 @@ class Coordinator:
             _end(self._child)
             self._child = None
 
-    def _ask(self, deed: Deed, names: Sequence[str]) -> dict[str, Any]:
+    def _ask(self, deed: Deed, names: Sequence[str]) -> dict[str, Outcome]:
         question = orjson.dumps([deed, list(names)])
         with self._lock:
             for _ in range(_TRIES):
                 if answer := self._exchange(question):
-                    return dict(orjson.loads(answer))
+                    return self._read(answer)
                 self.close()
         raise BrokerUnavailableError(
             f"asking about group {', '.join(names)}: a broker of {self._connection.brokers} went away "
             "meanwhile; the same call may work in a moment"
         )
+
+    def _read(self, answer: bytes) -> dict[str, Outcome]:
+        told = {name: _outcome(each) for name, each in orjson.loads(answer).items()}
+        if any(isinstance(each, TransientError) for each in told.values()):
+            # A client over which a broker went away may not find coordinators ever again.
+            self.close()
+        return told
 
     def _exchange(self, question: bytes) -> bytes:
         """Put a line and give the line that comes back; nothing when the child died over it."""

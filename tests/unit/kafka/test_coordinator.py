@@ -35,8 +35,10 @@ def coordinator() -> Coordinator:
 
 
 def answering(answer: object) -> str:
+    """A child that gives this answer to every question."""
     text = orjson.dumps(answer).decode()
-    return f"import sys; sys.stdin.readline(); sys.stdin.readline(); print({text!r})"
+    first = "import sys; sys.stdin.readline()"
+    return f"{first}\nfor question in sys.stdin: print({text!r}, flush=True)"
 
 
 DYING = "import os, sys; sys.stdin.readline(); sys.stdin.readline(); os.abort()"
@@ -72,6 +74,15 @@ def test_a_child_that_dies_twice_is_an_error_and_the_next_question_gets_another(
     assert asking.describe(["g"]) == {"g": None}
 
 
+def test_a_child_that_saw_a_broker_go_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = {"error": "BrokerUnavailableError", "message": "no broker answers"}
+    left = played(monkeypatch, answering({"g": away}), answering({"g": TOLD}))
+    asking = coordinator()
+    assert type(asking.describe(["g"])["g"]) is BrokerUnavailableError
+    assert asking.describe(["g"]) == {"g": TOLD}
+    assert left == []
+
+
 def test_the_password_is_in_no_list_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     real = subprocess.Popen
@@ -86,11 +97,7 @@ def test_the_password_is_in_no_list_of_processes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_closing_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    staying = (
-        "import sys\nfor line in sys.stdin:\n"
-        '    if "describe" in line: print(\'{"g": null}\', flush=True)'
-    )
-    played(monkeypatch, staying)
+    played(monkeypatch, answering({"g": None}))
     asking = coordinator()
     asking.describe(["g"])
     child = asking._child
