@@ -13,8 +13,8 @@ from penstock.formats.values import Shape, kind, loaded, shape
 _MARK = b"penstock.shape"
 _COLUMN = "value"
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-# Not a list of Arrow's errors alone: a damaged schema may also hold a name that is no UTF-8.
-_BROKEN = (pa.ArrowException, ValueError, TypeError, OverflowError, OSError, MemoryError)
+# Not Arrow's errors alone: a damaged schema may hold a name that is no UTF-8, or an unknown time zone.
+_BROKEN = (pa.ArrowException, ValueError, TypeError, OverflowError, OSError, MemoryError, KeyError)
 
 
 class Arrow:
@@ -37,6 +37,8 @@ class Arrow:
         table = to_table(value) if found is Shape.TABLE else _one_column(value, found)
         sink = pa.BufferOutputStream()
         try:
+            # What a reader would refuse is refused here, where the one who made it learns of it.
+            table.validate(full=True)
             with pa.ipc.new_stream(sink, _marked(table.schema, found)) as writer:
                 writer.write_table(table)
         except _BROKEN as error:

@@ -36,7 +36,13 @@ def one_scalar(array: pa.Array) -> Any:
         if exact is not None and exact % 1000:
             return array.to_numpy(zero_copy_only=False)[0]
         return array.cast(pa.timestamp("us"))[0].as_py()
-    return array[0].as_py()
+    try:
+        return array[0].as_py()
+    except (ValueError, OverflowError):
+        # Python's years end at 9999; numpy's do not.
+        if pa.types.is_temporal(found) and getattr(found, "tz", None) is None:
+            return array.to_numpy(zero_copy_only=False)[0]
+        raise
 
 
 def column(array: pa.Array | pa.ChunkedArray) -> Any:

@@ -55,7 +55,9 @@ def _times(value: Any) -> pa.Array:
     if wanted is None or (value.dtype.kind == "m" and wanted == "D"):
         raise TypeError(f"Arrow has no type for numpy's {value.dtype}; choose another unit")
     exact = value.astype(f"{value.dtype.kind}8[{wanted}]")
-    if (exact.astype(value.dtype) != value)[~np.isnat(value)].any():
+    known = ~np.isnat(value)
+    days_fit = wanted != "D" or (np.abs(exact.astype(np.int64)[known]) < 2**31).all()
+    if not days_fit or (exact.astype(value.dtype) != value)[known].any():
         raise OverflowError(f"numpy's {value.dtype} is too far from 1970 for the unit {wanted}")
     return pa.array(np.ascontiguousarray(exact))
 

@@ -31,6 +31,12 @@ class IpType(pa.ExtensionType):  # type: ignore[misc]
             raise ValueError(f"penstock.ip is kept as string, not as {storage_type}")
         return cls()
 
+    def __hash__(self) -> int:
+        return hash(self.extension_name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IpType)
+
     def __arrow_ext_scalar_class__(self) -> type[IpScalar]:
         return IpScalar
 

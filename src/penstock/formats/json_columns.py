@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -35,6 +36,9 @@ def is_null(value: Any) -> bool:
     """Say whether a scalar is one of the nulls: NaN, NaT, pandas' NA."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return True
+    # A signalling NaN does not even compare.
+    if isinstance(value, Decimal):
+        return value.is_nan()
     is_number = not isinstance(value, Mapping) and not hasattr(type(value), "__len__")
     return is_number and isinstance(value != value, bool) and value != value  # noqa: PLR0124
 

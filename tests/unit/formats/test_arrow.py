@@ -101,6 +101,8 @@ def test_a_table_is_read_back_with_types_and_nulls(data: st.DataObject) -> None:
     (np.datetime64("2024-01-01"), date(2024, 1, 1)),
     (np.datetime64("2024-01-01T00:00:00", "ns"), datetime(2024, 1, 1)),
     (np.datetime64(1, "ns"), np.datetime64(1, "ns")), (pd.Timestamp(1), np.datetime64(1, "ns")),
+    (np.datetime64("30000-01-01"), np.datetime64("30000-01-01")),
+    ({"u": UUID(int=1), "a": [np.int8(1)]}, {"u": UUID(int=1), "a": [1]}),
     (pd.NaT, None), (pd.NA, None), (np.datetime64("NaT", "s"), None), (Decimal("1E+3"), Decimal(1000)),
     (datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=5))),
      datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=5)))),
@@ -124,6 +126,18 @@ def test_nan_stays_nan() -> None:
     ([UUID(int=1), None], pa.array([bytes(15) + b"\1", None], pa.uuid())),
     ([np.int8(1), np.int8(2)], pa.array([1, 2], pa.int8())),
     (np.array([1, 2], "i2"), pa.array([1, 2], pa.int16())),
+    (np.array([1, 2], ">i2"), pa.array([1, 2], pa.int16())),
+    (np.array([1, 2], "M8[5s]"), pa.array([5, 10], pa.timestamp("s"))),
+    (np.array(["2024-02", "NaT"], "M8[M]"), pa.array([date(2024, 2, 1), None])),
+    (np.array([1], "M8[h]"), pa.array([3600], pa.timestamp("s"))),
+    (np.zeros((2, 0)), pa.array([[], []], pa.list_(pa.float64()))),
+    (np.zeros((1, 2, 1), "i1"), pa.array([[[0], [0]]], pa.list_(pa.list_(pa.int8())))),
+    ([np.array([1], "i2"), None], pa.array([[1], None], pa.list_(pa.int16()))),
+    ([np.float32(1.5), None], pa.array([1.5, None], pa.float32())),
+    ([[UUID(int=1)], []],
+     pa.ListArray.from_arrays([0, 1, 1], pa.array([bytes(15) + b"\1"], pa.uuid()))),
+    ([{"a": 1}, {"b": "x"}, None], pa.array([{"a": 1}, {"b": "x"}, None])),
+    ([pd.Timestamp(1), pd.NaT], pa.array([1, None], pa.timestamp("ns"))),
     (np.array([[1, 2]], "i2"), pa.array([[1, 2]], pa.list_(pa.int16()))),
     (np.array(["a", None], object), pa.array(["a", None])),
     (pa.chunked_array([[1], [2]]), pa.array([1, 2])),
@@ -180,7 +194,10 @@ def test_a_table_with_the_mark_of_a_scalar_stays_a_table() -> None:
 
 @pytest.mark.parametrize("value", [
     [1, "a"], [2**53 + 1, 0.5], 2**64, 1j, {1: 2}, {b"a": 1}, object(), {1, 2}, "\ud800", Decimal("NaN"),
-    pd.DataFrame({"a": [1, "x"]}),
+    pd.DataFrame({"a": [1, "x"]}), [True, 1], [date(2024, 1, 1), datetime(2024, 1, 1)],
+    [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=timezone.utc)], time(1, tzinfo=timezone.utc),
+    np.array([2**40], "M8[D]"), np.array([2**62], "M8[h]"), np.array([1], "M8[ps]"), np.array([1j]),
+    np.zeros(2, "i4,f8"), [np.int8(1), np.int16(1)], [np.void(b"abc"), None], pa.array([1], pa.date64()),
 ], ids=repr)  # fmt: skip
 def test_what_arrow_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(FormatError):

@@ -1,11 +1,18 @@
-"""No bytes make a format crash, hang or take the memory: they give a value or a `FormatError`."""
+"""No bytes and no value make a format crash, hang or take the memory: it works, or says why not."""
 
 from __future__ import annotations
 
 import json
+import math
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -38,6 +45,71 @@ WHOLE = {
     "uuid": [b"00000000-0000-0000-0000-000000000001"],
 }
 WHOLE["auto"] = WHOLE["dolphindb"] + WHOLE["arrow"] + WHOLE["json"]
+
+ODD = st.sampled_from(
+    [
+        None,
+        True,
+        -(2**31),
+        2**63,
+        2**70,
+        math.nan,
+        math.inf,
+        "\0",
+        "\ud800",
+        b"\0",
+        1j,
+        object(),
+        print,
+        Decimal("sNaN"),
+        Decimal("1E+50"),
+        Decimal("1E-50"),
+        date.min,
+        datetime.max,
+        timedelta.max,
+        UUID(int=0),
+        datetime(2024, 1, 1, tzinfo=timezone.utc),
+        time(1, tzinfo=timezone.utc),
+        ip_address("fe80::1%eth0"),
+        np.int8(1),
+        np.float16(1),
+        np.longdouble(1),
+        np.void(b"abc"),
+        np.datetime64("NaT"),
+        np.bytes_(b"a"),
+        np.datetime64(5, "ps"),
+        np.datetime64("30000-01-01"),
+        np.timedelta64(1, "s"),
+        np.zeros((2, 0, 2)),
+        np.zeros(2, "i4,f8"),
+        np.array([1, 2], "M8[5s]"),
+        np.array([None, "a", 1.5], object),
+        {1, 2},
+        range(2),
+        pd.NaT,
+        pd.NA,
+        pd.Timestamp(1),
+        pd.Period("2024-01"),
+        pd.Series([1, "a"]),
+        pd.DataFrame({"a": [1, "a"]}),
+        pa.scalar(None),
+        pa.scalar([1]),
+        pa.array([{"a": [1.5]}]),
+        pa.array([1], pa.timestamp("s", "No/Where")),
+        pa.array([-5], pa.time32("s")),
+        pa.array([b"abc"], pa.binary(3)),
+        pa.table({}),
+        TABLE,
+    ]
+)
+VALUES = st.recursive(
+    ODD,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "", 1, None, (1,)]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
 
 
 def read(name: str, data: bytes) -> Any:
@@ -108,3 +180,23 @@ def test_deep_nesting_is_an_error_and_no_crash() -> None:
 def test_deep_json_is_an_error_and_no_crash() -> None:
     with pytest.raises(FormatError, match="depth limit"):
         find_format("json").decode(b"[" * 100_000)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(value=VALUES)
+@settings(max_examples=300, deadline=None)
+def test_any_object_is_written_or_refused(name: str, value: Any) -> None:
+    try:
+        data = find_format(name).encode(value)
+    except FormatError:
+        return
+    read(name, data)
+
+
+@pytest.mark.parametrize("name", ["json", "arrow", "dolphindb"])
+def test_a_list_inside_itself_is_refused(name: str) -> None:
+    value: list[Any] = []
+    value.append(value)
+
+    with pytest.raises(FormatError):
+        find_format(name).encode(value)

@@ -48,6 +48,7 @@ WRITTEN: list[tuple[Any, str]] = [
     (math.nan, "[null]"),
     (Decimal("1.50"), '["1.50"]'),
     (Decimal("NaN"), "[null]"),
+    (Decimal("sNaN"), "[null]"),
     (date(2024, 2, 29), '["2024-02-29"]'),
     (time(1, 2, 3, 4), '["01:02:03.000004"]'),
     (datetime(2024, 2, 29, 1, 2, 3), '["2024-02-29T01:02:03"]'),

@@ -141,7 +141,7 @@ def python_items(items: pa.Array | AnyVector) -> list[Any]:
         found = BY_NAME[names[items.type]]
         numbers = items.cast(pa.int64()).to_pylist()
         return [None if each is None else moments.to_python(found, each) for each in numbers]
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, KeyError) as error:
         raise FormatError(f"Python cannot hold every value of {items.type}: {error}") from error
 
 

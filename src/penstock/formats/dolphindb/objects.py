@@ -117,11 +117,18 @@ def _rows(items: Sequence[Any]) -> pa.Array | AnyVector:
     return pa.ListArray.from_arrays(pa.array(offsets.astype("<i4")), flat)
 
 
+def _complex(twins: Any) -> pa.Array:
+    found = BY_NAME["COMPLEX"]
+    if (twins == found.null).any():
+        raise FormatError("COMPLEX cannot hold every item: DolphinDB takes one for null")
+    return fixed.to_arrow(found, twins.tobytes())
+
+
 def _of_numpy(value: Any) -> pa.Array | AnyVector:
     if value.dtype.kind == "O":
         return of_objects([None if is_null(each) else each for each in value.tolist()])
     if value.dtype.kind == "c":
-        return of_objects(value.astype(complex).tolist())
+        return _complex(value.astype("<c16").view("<f8"))
     unit, step = np.datetime_data(value.dtype)
     if unit not in ("M", "h", "m") or step != 1:
         return known(to_array(value))

@@ -109,6 +109,8 @@ def _pack_twin(found: Type, value: Any) -> bytes:
 
 def _pack_reversed(found: Type, value: Any) -> bytes:
     number = value.int if isinstance(value, UUID) else int(value)
+    if getattr(value, "scope_id", None):
+        raise FormatError("DolphinDB's addresses have no zone; send the address as text")
     if getattr(value, "version", None) == 6 and found.name == "IPADDR" and number < 2**32:
         raise FormatError(f"DolphinDB takes the IPv6 address {value} for an IPv4 one")
     try:

@@ -11,6 +11,7 @@ from penstock.formats.dolphindb import fixed, texts, types
 from penstock.formats.dolphindb.cursor import int32
 from penstock.formats.dolphindb.known import type_of
 from penstock.formats.dolphindb.packing import write_scale
+from penstock.formats.dolphindb.reading import read_object
 from penstock.formats.dolphindb.types import FIXED_KINDS, Type, width
 
 _NULL_OBJECT = bytes(3)
@@ -36,7 +37,7 @@ def body(found: Type, array: pa.Array) -> bytes:
     if found.kind == "blob":
         return texts.write_blobs(array)
     if found.kind == "any":
-        return b"".join(each or _NULL_OBJECT for each in array.storage.to_pylist())
+        return b"".join(map(_object, array.storage.to_pylist()))
     return b""
 
 
@@ -53,6 +54,13 @@ def array_vector(array: pa.Array) -> bytes:
         parts += [_counts(block), cells[start:stop]]
         start = stop
     return b"".join(parts)
+
+
+def _object(data: bytes | None) -> bytes:
+    if data is None:
+        return _NULL_OBJECT
+    read_object(data)
+    return data
 
 
 def _scale(found: Type, array: pa.Array) -> bytes:

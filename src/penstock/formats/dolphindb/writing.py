@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import FormatError
 from penstock.formats.arrow_columns import to_array, to_table
@@ -106,12 +107,13 @@ def _matrix(matrix: Matrix, depth: int) -> bytes:
 
 
 def _set(found: ValueSet, depth: int) -> bytes:
-    members = _of_kind(known(found.members), _AS_KEYS)
+    members = _different(_of_kind(known(found.members), _AS_KEYS))
     return flag(type_of(members).code, types.SET) + _vector(members, depth, count())
 
 
 def _dictionary(dictionary: Dictionary, depth: int) -> bytes:
-    names, contents = _of_kind(known(dictionary.names), _AS_KEYS), dictionary.contents
+    names = _different(_of_kind(known(dictionary.names), _AS_KEYS))
+    contents = dictionary.contents
     if not isinstance(contents, AnyVector):
         contents = known(contents)
     if not isinstance(contents, AnyVector) and pa.types.is_list(contents.type):
@@ -130,7 +132,20 @@ def _mapping(value: Any) -> Dictionary:
 
 def _matrix_of(value: Any) -> Matrix:
     rows, columns = value.shape
-    return Matrix(to_vector(value.T.reshape(-1)), rows, columns)
+    return Matrix(_of_kind(to_vector(value.T.reshape(-1)), _IN_PAIRS), rows, columns)
+
+
+def _different(names: pa.Array) -> pa.Array:
+    """Refuse keys and members that are different here, but one null for DolphinDB: NaN, null, empty."""
+    plain = names.cast(pa.string()) if pa.types.is_dictionary(names.type) else names
+    nulls = names.null_count
+    if pa.types.is_floating(plain.type):
+        nulls += pc.sum(pc.is_nan(plain)).as_py() or 0
+    if pa.types.is_string(plain.type) or pa.types.is_binary(plain.type):
+        nulls += pc.sum(pc.equal(pc.binary_length(plain), 0)).as_py() or 0
+    if nulls > 1:
+        raise FormatError(f"{nulls} keys or members are null for DolphinDB; it takes one at most")
+    return names
 
 
 def _of_kind(vector: pa.Array | AnyVector, kinds: frozenset[str]) -> pa.Array:
