@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, Message
 
-from penstock.errors import PenstockError, TerminalError, TransientError
-from penstock.kafka.errors import translate
+from penstock.errors import FencedError, PenstockError, TerminalError, TransientError
 from penstock.kafka.handle import Handle
 
 # What is raised names the first one; more are kept for whoever looks, but not without end.
@@ -36,7 +35,7 @@ class Failures:
 
     def translated(self, error: KafkaError, doing: str) -> PenstockError:
         """The error in our words."""
-        return translate(error, doing, self._handle.brokers, self._handle.seen)
+        return self._handle.translate(error, doing)
 
     def told(self, error: PenstockError) -> None:
         """Somebody waited for this one, and was told."""
@@ -54,5 +53,6 @@ class Failures:
             return
         first, count = self.errors[0], self._untold
         self.forget()
-        kind = TransientError if isinstance(first, TransientError) else TerminalError
+        kinds = (TransientError, FencedError, TerminalError)
+        kind = next((each for each in kinds if isinstance(first, each)), TerminalError)
         raise kind(f"{count} records were not delivered; the first: {first}") from first

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from penstock.config import Connection
-from penstock.kafka.errors import describe_event, refusal, translated
+from penstock.errors import PenstockError
+from penstock.kafka.errors import describe_event, refusal, translate
 
 Role = Literal["producer", "consumer", "admin"]
 Partition = tuple[str, int]
@@ -47,6 +48,7 @@ class Handle:
         self.brokers = connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
         self._on_error = on_error
+        self._end: KafkaError | None = None
         self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
 
     def settings(self) -> dict[str, Any]:
@@ -57,9 +59,24 @@ class Handle:
         """One setting, under its librdkafka name."""
         return self._settings.get(key, default)
 
-    def translated(self, doing: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def translated(self, doing: str) -> Iterator[None]:
         """Run a block so that librdkafka's errors come out as ours, named after `doing`."""
-        return translated(doing, self.brokers, self.seen)
+        try:
+            yield
+        except KafkaException as problem:
+            raise self.translate(problem.args[0], doing) from problem
+
+    def translate(self, error: KafkaError, doing: str) -> PenstockError:
+        """One of librdkafka's errors as ours, named after `doing`."""
+        if error.code() == KafkaError._FATAL and self._end is not None:
+            # Why a client ended is told once; from then on every call merely says that it did.
+            error = self._end
+        elif error.fatal() and self._end is None:
+            self._end = error
+            # The binding raises such an error and does not call back.
+            self._heard(error)
+        return translate(error, doing, self.brokers, self.seen)
 
     def raise_refusal(self, doing: str) -> None:
         """Raise when the brokers refused this user: waiting does not make a password right."""

@@ -65,7 +65,8 @@ class Producer(Sending):
             self.close()
         else:
             # What was handed over is still delivered, but must not hide the error on its way up.
-            self._client.flush(_LAST_CHANCE)
+            with suppress(PenstockError):
+                self.flush(_LAST_CHANCE)
 
     # -- writing
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.kafka.sending import Sending
 
 T = TypeVar("T")
 
@@ -19,8 +25,8 @@ class Pump:
     needs no other thread, and a cancelled waiter loses nothing: the answer is kept by the delivery.
     """
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, producer: Sending) -> None:
+        self._producer = producer
         self._task: asyncio.Task[None] | None = None
 
     async def until(self, answered: asyncio.Event) -> None:
@@ -31,8 +37,10 @@ class Pump:
         await answered.wait()
 
     async def _run(self) -> None:
-        while len(self._client):
-            self._client.poll(0)
+        while len(self._producer):
+            # A producer that ended still answers for each of its records: those who wait are told there.
+            with suppress(PenstockError):
+                self._producer.poll()
             await asyncio.sleep(TICK)
 
 

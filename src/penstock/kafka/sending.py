@@ -42,7 +42,7 @@ class Sending:
         with self._handle.translated("making a producer"):
             self._client: Any = Client(self._handle.settings())
         self.failures = Failures(self._handle)
-        self.pump = Pump(self._client)
+        self.pump = Pump(self)
         self._accepted = 0
         self._serve_at = 0.0
         self._delivery = type("Delivery", (Delivery,), {"__slots__": (), "_producer": self})
@@ -99,13 +99,15 @@ class Sending:
 
     def poll(self, timeout: float = 0.0) -> int:
         """Serve the callbacks that wait; `produce` and `flush` do it by themselves."""
-        served: int = self._client.poll(timeout)
+        with self._handle.translated("writing records"):
+            served: int = self._client.poll(timeout)
         self._serve_at = time.monotonic() + _SERVE_EVERY
         return served
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything is delivered; raise when something was not."""
-        left = self._client.flush(-1 if timeout is None else timeout)
+        with self._handle.translated("writing records"):
+            left = self._client.flush(-1 if timeout is None else timeout)
         self.raise_failures()
         if left:
             raise TransientError(
@@ -154,7 +156,7 @@ class Sending:
         while True:
             if time.monotonic() >= deadline:
                 raise self.queue_full(self.queue_timeout) from None
-            self._client.poll(0.05)
+            self.poll(0.05)
             try:
                 self._client.produce(*message)
                 return

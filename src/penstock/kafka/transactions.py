@@ -9,7 +9,6 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.errors import ConfigError, PenstockError
-from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle, Partition
 
 _PAUSE = 0.05
@@ -68,4 +67,4 @@ class Transactions:
 
     def _translated(self, problem: KafkaException, doing: str) -> PenstockError:
         named = f"{doing} of {self._handle.get('transactional.id')!r}"
-        return translate(problem.args[0], named, self._handle.brokers, self._handle.seen)
+        return self._handle.translate(problem.args[0], named)
