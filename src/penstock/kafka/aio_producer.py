@@ -152,6 +152,10 @@ class AsyncProducer:
                 await self.abort_transaction()
             raise
 
+    async def init_transactions(self) -> None:
+        """Take over from earlier producers with the same id; see `Producer.init_transactions`."""
+        await finish(self._producer.init_transactions)
+
     async def begin_transaction(self) -> None:
         """Begin. The first time this fences every earlier producer with the same transactional.id."""
         await finish(self._producer.begin_transaction)
