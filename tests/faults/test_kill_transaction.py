@@ -1,4 +1,4 @@
-"""A process dies, or is late, in the middle of a transaction: nobody sees half of it, the next one goes on."""
+"""A process dies or is late inside a transaction: nobody sees half of it, and the next one goes on."""
 
 from __future__ import annotations
 

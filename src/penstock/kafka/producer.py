@@ -186,6 +186,15 @@ class Producer(Sending):
                 self.abort_transaction()
             raise
 
+    def init_transactions(self) -> None:
+        """Take over from earlier producers with the same transactional.id: fence them, abort their work.
+
+        The first `begin_transaction` does it by itself. Who copies from topic to topic calls it before
+        reading: offsets in a transaction that a crash left open hold the group's readers up, until this
+        or until transaction.timeout.ms has passed.
+        """
+        self._transactions.init(self.timeout_ms / 1000)
+
     def begin_transaction(self) -> None:
         """Begin. The first time this fences every earlier producer with the same transactional.id."""
         self._transactions.begin(self.timeout_ms / 1000)

@@ -22,16 +22,21 @@ class Transactions:
         self._handle = handle
         self._ready = False
 
-    def begin(self, timeout: float) -> None:
-        """Begin. The first time this fences every earlier producer with the same id."""
+    def init(self, timeout: float) -> None:
+        """Fence every earlier producer with the same id, and abort what it left open; once."""
+        if self._ready:
+            return
         if self._handle.get("transactional.id") is None:
             raise ConfigError(
                 "a transaction needs a producer with a name of its own: "
                 "give Producer(..., transactional_id=NAME)"
             )
-        if not self._ready:
-            self._try("starting transactions", timeout, self._client.init_transactions)
-            self._ready = True
+        self._try("starting transactions", timeout, self._client.init_transactions)
+        self._ready = True
+
+    def begin(self, timeout: float) -> None:
+        """Begin. The first time this fences every earlier producer with the same id."""
+        self.init(timeout)
         self._try(
             "beginning a transaction", timeout, lambda _left: self._client.begin_transaction()
         )
