@@ -68,6 +68,25 @@ class AsyncConsumer:
         async with self._busy:
             await finish(self.sync.close)
 
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
+        return self.sync.connection
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long a poll waits."""
+        return self.sync.timeout_ms
+
+    @timeout_ms.setter
+    def timeout_ms(self, milliseconds: int) -> None:
+        self.sync.timeout_ms = milliseconds
+
+    @property
+    def member_id(self) -> str | None:
+        """This member's name in the group; None until the group has taken it in."""
+        return self.sync.member_id
+
     def wakeup(self) -> None:
         """End the wait of a task that polls: there it raises `WakeupError`."""
         self.sync.wakeup()
@@ -179,6 +198,8 @@ class AsyncConsumer:
 
     def commit_async(self, what: OffsetsLike | None = None) -> None:
         """Commit without waiting; the answer comes to `on_commit` with a later poll."""
+        if what is None and self._stores:
+            what = self.position() or None
         self._store()
         self.sync.commit_async(what)
 
@@ -223,7 +244,8 @@ class AsyncConsumer:
     async def offset_info(self, topics: Any = None, partitions: Any = None) -> pa.Table:
         """Where this consumer is, as a table; see `Consumer.offset_info`."""
         async with self._busy:
-            return await finish(self.sync.offset_info, topics, partitions)
+            asked = self.sync.asked(topics, partitions)
+            return await finish(self.sync.offsets_table, asked, self.position(asked))
 
     # -- how records are gathered
 

@@ -56,6 +56,9 @@ class Consumer(Polling):
 
     def commit_async(self, what: OffsetsLike | None = None) -> None:
         """Commit without waiting; the answer comes to `on_commit` with a later poll."""
+        if what is None and self._handle.get("enable.auto.offset.store", True):
+            # librdkafka would look only when it sends, and take records that were read in between.
+            what = self.position() or None
         self._commit(what, asynchronous=True)
 
     def store_offsets(self, what: OffsetsLike | None = None) -> None:
@@ -80,6 +83,8 @@ class Consumer(Polling):
                 ) from problem
 
     def _commit(self, what: OffsetsLike | None, asynchronous: bool) -> Any:
+        if what == {}:
+            return []
         named: dict[str, Any] = {} if what is None else {"offsets": offsets_of(what)}
         with self._handle.translated(f"committing for group {self.group!r}"):
             told = self._client.commit(**named, asynchronous=asynchronous)
@@ -139,16 +144,20 @@ class Consumer(Polling):
         Columns: topic, partition, minOffset, maxOffset, offsetPosition (the next one to read),
         offsetCommitted; -1001 where there is none yet.
         """
+        asked = self.asked(topics, partitions)
+        return self.offsets_table(asked, self.position(asked))
+
+    def asked(self, topics: Any, partitions: Any) -> list[Partition]:
+        """The partitions that somebody means: those that are named, or all that are read."""
+        return sorted(self.assignment) if topics is None else _pairs(topics, partitions)
+
+    def offsets_table(self, asked: list[Partition], positions: Mapping[Partition, int]) -> pa.Table:
+        """The table of `offset_info`, with positions that are known already."""
         try:
             from penstock.kafka.arrow import offset_table  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise missing_extra(missing, "offset information as a table") from missing
-        asked = sorted(self.assignment) if topics is None else _pairs(topics, partitions)
-        ends, positions, committed = (
-            self.watermarks(asked),
-            self.position(asked),
-            self._known(asked),
-        )
+        ends, committed = self.watermarks(asked), self._known(asked)
         return offset_table(
             [
                 {

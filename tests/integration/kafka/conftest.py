@@ -10,6 +10,8 @@ import pytest
 from penstock.config import Connection
 from penstock.kafka import Admin
 
+from .twins import Twins
+
 
 @pytest.fixture
 def admin(connection: Connection) -> Iterator[Admin]:
@@ -32,3 +34,11 @@ def new_topic(admin: Admin) -> Callable[..., str]:
         return name
 
     return make
+
+
+@pytest.fixture(params=["sync", "asyncio"])
+def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
+    """The sync clients, then their asyncio twins: what is promised holds for both."""
+    made = Twins(request.param)
+    yield made
+    made.loop.close()
