@@ -87,18 +87,22 @@ class MissingExtraError(SetupError):
 _EXTRA_OF = {
     **dict.fromkeys(("pyspark", "pandas", "sqlglot"), "spark"),
     **dict.fromkeys(("pyarrow", "numpy"), "arrow"),
-    **dict.fromkeys(("fastavro", "authlib", "httpx", "google", "jsonschema"), "registry"),
+    **dict.fromkeys(("fastavro", "google", "jsonschema", "referencing"), "registry"),
 }
 
 
-def missing_extra(missing: ModuleNotFoundError, needed_for: str) -> Exception:
+def missing_extra(
+    missing: ModuleNotFoundError, needed_for: str, room: str | None = None
+) -> Exception:
     """Return the error that names the extra to install, or the given one where none would help.
+
+    `room` is the extra of a part of the package that needs more than the one missing module.
 
     >>> str(missing_extra(ModuleNotFoundError(name="pyspark.sql"), "a pipeline"))
     "a pipeline needs an extra: pip install 'penstock[spark]'"
     """
     extra = _EXTRA_OF.get((missing.name or "").partition(".")[0])
-    return MissingExtraError(extra, needed_for) if extra else missing
+    return MissingExtraError(room or extra, needed_for) if extra else missing
 
 
 class TransientError(PenstockError):

@@ -12,7 +12,7 @@ from penstock.cli.options import JsonOption, YesOption, connection_of
 from penstock.cli.output import confirmed, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Acl, AclFilter, Admin
-from penstock.kafka.rules import OPERATIONS, RESOURCES
+from penstock.kafka.admin.rules import OPERATIONS, RESOURCES
 
 app = typer.Typer(no_args_is_help=True, help="List, add and remove rules who may do what.")
 

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.options import JsonOption, connection_of
 from penstock.cli.output import print_json, print_table, say
 from penstock.kafka import Admin
-from penstock.kafka.model import BrokerInfo, ClusterInfo
+from penstock.kafka.admin.model import BrokerInfo, ClusterInfo
 
 
 def cluster(context: typer.Context, as_json: JsonOption = False) -> None:

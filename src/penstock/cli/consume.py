@@ -17,8 +17,8 @@ from penstock.cli.output import write
 from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.kafka import Admin, Consumer, Position
+from penstock.kafka.consuming.loops import read_on, read_span, read_to_end
 from penstock.kafka.positions import ALLOWED
-from penstock.kafka.reading import read_on, read_span, read_to_end
 from penstock.record import Record
 
 

@@ -11,8 +11,8 @@ from penstock.cli.options import JsonOption, YesOption, connection_of
 from penstock.cli.output import confirmed, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin, ResetPlan
-from penstock.kafka.model import GroupDetail
-from penstock.kafka.resets import ALLOWED, refuse_members
+from penstock.kafka.admin.model import GroupDetail
+from penstock.kafka.admin.resets import ALLOWED, refuse_members
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
 

@@ -12,7 +12,7 @@ from penstock.cli.options import JsonOption, YesOption, connection_of
 from penstock.cli.output import confirmed, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin
-from penstock.kafka.model import Setting, TopicDetail
+from penstock.kafka.admin.model import Setting, TopicDetail
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, create, alter and delete topics.")
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 class Format(Protocol):
     """One way to write values as bytes.
 
-    Both methods raise `FormatError` for what they cannot take, and nothing else. A null (None) never
+    Both methods raise `FormatError` for what they cannot take; a format that asks a schema registry
+    may also raise `TransientError` (it is away) or `ConfigError` (it refuses). A null (None) never
     comes here: Kafka has its own. `topic` serves the formats that keep a schema per topic.
     """
 

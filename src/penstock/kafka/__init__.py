@@ -1,18 +1,18 @@
 """The Kafka client: write, read, and administer, over librdkafka."""
 
-from penstock.kafka.admin import Admin
-from penstock.kafka.aio_consumer import AsyncConsumer
-from penstock.kafka.aio_producer import AsyncProducer
-from penstock.kafka.consumer import Consumer
-from penstock.kafka.delivery import Delivery
-from penstock.kafka.events import Event
-from penstock.kafka.metadata import cluster_metadata
+from penstock.kafka.admin.admin import Admin
+from penstock.kafka.admin.metadata import cluster_metadata
+from penstock.kafka.admin.resets import ResetPlan
+from penstock.kafka.admin.rules import Acl, AclFilter
+from penstock.kafka.consuming.aio import AsyncConsumer
+from penstock.kafka.consuming.consumer import Consumer
+from penstock.kafka.consuming.events import Event
+from penstock.kafka.consuming.queues import Queue
 from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.positions import Position
-from penstock.kafka.producer import Producer
-from penstock.kafka.queues import Queue
-from penstock.kafka.resets import ResetPlan
-from penstock.kafka.rules import Acl, AclFilter
+from penstock.kafka.producing.aio import AsyncProducer
+from penstock.kafka.producing.delivery import Delivery
+from penstock.kafka.producing.producer import Producer
 
 __all__ = [
     "Acl",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
-    from penstock.kafka.sending import Sending
+    from penstock.kafka.producing.sending import Sending
 
 T = TypeVar("T")
 

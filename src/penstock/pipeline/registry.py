@@ -47,7 +47,7 @@ def component(kind: str, name: str) -> type[Component]:
     try:
         loaded: type[Component] = entry.load()
     except ModuleNotFoundError as missing:
-        raise missing_extra(missing, f"the {kind} {name!r}") from missing
+        raise missing_extra(missing, f"the {kind} {name!r}", "spark") from missing
     return loaded
 
 

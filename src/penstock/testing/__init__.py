@@ -11,7 +11,7 @@ import orjson
 from penstock.config import Connection
 from penstock.embedded.tools import run_tool
 from penstock.kafka import Admin, Consumer, Producer
-from penstock.kafka.reading import read_span
+from penstock.kafka.consuming.loops import read_span
 from penstock.record import Record
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from confluent_kafka import Producer as RawProducer
 from penstock.config import Connection
 from penstock.errors import ConfigError, RecordError, TerminalError, TransientError
 from penstock.kafka import Admin, Consumer, Position, Producer
-from penstock.kafka.reading import read_span, read_to_end
+from penstock.kafka.consuming.loops import read_span, read_to_end
 from penstock.record import Record
 from penstock.testing import eventually
 

@@ -85,7 +85,7 @@ def test_the_time_out_of_a_queue_can_be_read_and_set(consumer: Consumer) -> None
 def test_a_full_queue_holds_its_partition_back_and_loses_nothing(
     connection: Connection, new_topic: NewTopic, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.kafka.queues._MOST", 10)
+    monkeypatch.setattr("penstock.kafka.consuming.queues._MOST", 10)
     topic = new_topic(2)
     fill(connection, topic, [str(number) for number in range(200)], partitions=2)
     slow = consumer.queues.partition(topic, 1)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.kafka import AsyncConsumer, AsyncProducer, Consumer, Producer
-from penstock.kafka.delivery import Delivery
+from penstock.kafka.producing.delivery import Delivery
 
 
 class Twins:

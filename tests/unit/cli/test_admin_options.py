@@ -6,7 +6,7 @@ import pytest
 
 from penstock.cli import main
 from penstock.cli.groups import plan_document
-from penstock.kafka.resets import Move, ResetPlan
+from penstock.kafka.admin.resets import Move, ResetPlan
 
 
 @pytest.fixture(autouse=True)

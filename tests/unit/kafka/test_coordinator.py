@@ -10,8 +10,8 @@ import pytest
 
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError, TransientError
-from penstock.kafka.coordinator import Coordinator
-from penstock.kafka.model import GroupTold, MemberInfo
+from penstock.kafka.admin.coordinator import Coordinator
+from penstock.kafka.admin.model import GroupTold, MemberInfo
 
 TOLD = GroupTold("stable", "classic", "range", False, (MemberInfo("m", "c", "/h", (("t", 0),)),))
 
@@ -24,7 +24,7 @@ def played(monkeypatch: pytest.MonkeyPatch, *scripts: str) -> list[str]:
     def start(_command: object, **how: object) -> object:
         return real([sys.executable, "-c", left.pop(0)], **how)
 
-    monkeypatch.setattr("penstock.kafka.coordinator.subprocess.Popen", start)
+    monkeypatch.setattr("penstock.kafka.admin.coordinator.subprocess.Popen", start)
     return left
 
 
@@ -91,7 +91,7 @@ def test_the_password_is_in_no_list_of_processes(monkeypatch: pytest.MonkeyPatch
         seen.extend(command)
         return real([sys.executable, "-c", answering({"g": None})], **how)
 
-    monkeypatch.setattr("penstock.kafka.coordinator.subprocess.Popen", start)
+    monkeypatch.setattr("penstock.kafka.admin.coordinator.subprocess.Popen", start)
     coordinator().describe(["g"])
     assert "hush" not in str(seen)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.kafka.resets import Move, ResetPlan
+from penstock.kafka.admin.resets import Move, ResetPlan
 
 
 @pytest.mark.parametrize(("current", "new", "change"), [(5, 8, 3), (5, 0, -5), (None, 8, None)])

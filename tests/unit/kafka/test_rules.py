@@ -2,7 +2,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.kafka import Acl
-from penstock.kafka.rules import OPERATIONS, RESOURCES
+from penstock.kafka.admin.rules import OPERATIONS, RESOURCES
 
 
 def test_words_are_read_in_any_spelling() -> None:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
-from penstock.kafka.coordinator import Coordinator
+from penstock.kafka.admin.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, REFUSED, translate
 from penstock.kafka.handle import Handle
 

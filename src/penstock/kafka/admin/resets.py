@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from penstock.errors import ConfigError
-from penstock.kafka import groups
-from penstock.kafka.asking import Asker
+from penstock.kafka.admin import groups
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.lookup import partitions_of, require
+from penstock.kafka.admin.model import GroupTold
+from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.handle import Partition
-from penstock.kafka.lookup import partitions_of, require
-from penstock.kafka.model import GroupTold
 from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.positions import Position
-from penstock.kafka.watermarks import Watermarks
 
 ALLOWED = (
     "earliest, latest (or end), an offset (42), a shift from the committed offset (+10, -10), "

@@ -10,10 +10,10 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported silently
 
 from penstock.errors import PenstockError
-from penstock.kafka import describe
-from penstock.kafka.asking import Asker, code_of
+from penstock.kafka.admin import describe
+from penstock.kafka.admin.asking import Asker, code_of
+from penstock.kafka.admin.lookup import has_leaders, require
 from penstock.kafka.handle import Partition
-from penstock.kafka.lookup import has_leaders, require
 
 
 class Watermarks:

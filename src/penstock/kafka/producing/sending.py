@@ -11,11 +11,11 @@ from confluent_kafka import Producer as Client
 
 from penstock.config import Connection
 from penstock.errors import FormatError, PenstockError, QueueFullError, RecordError, TransientError
-from penstock.kafka.delivery import Delivery, OnDelivery, ReportedDelivery
-from penstock.kafka.failures import Failures
 from penstock.kafka.handle import Handle, OnError
+from penstock.kafka.producing.delivery import Delivery, OnDelivery, ReportedDelivery
+from penstock.kafka.producing.failures import Failures
+from penstock.kafka.producing.tables import Batch
 from penstock.kafka.pump import Pump
-from penstock.kafka.tables import Batch
 
 HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 Rest = tuple["HeadersLike | None", "int | None", "OnDelivery | None"]

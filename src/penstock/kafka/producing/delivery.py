@@ -13,7 +13,7 @@ from penstock.record import Record
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-    from penstock.kafka.producer import Producer
+    from penstock.kafka.producing.producer import Producer
 
 OnDelivery = Callable[["PenstockError | None", Record], None]
 """Told of one delivery: the error or None, and the record with its partition and offset."""

@@ -13,11 +13,10 @@ from typing import Any
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # re-exported silently
 
 from penstock.config import Connection
-from penstock.kafka import acls, describe, groups, lookup, metadata, resets
-from penstock.kafka import topics as on_topics
-from penstock.kafka.asking import Asker
-from penstock.kafka.handle import Partition
-from penstock.kafka.model import (
+from penstock.kafka.admin import acls, describe, groups, lookup, metadata, resets
+from penstock.kafka.admin import topics as on_topics
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.model import (
     ClusterInfo,
     GroupDetail,
     GroupInfo,
@@ -25,10 +24,11 @@ from penstock.kafka.model import (
     TopicDetail,
     TopicInfo,
 )
+from penstock.kafka.admin.resets import Chosen, ResetPlan, Target
+from penstock.kafka.admin.rules import Acl, AclFilter
+from penstock.kafka.admin.watermarks import Watermarks
+from penstock.kafka.handle import Partition
 from penstock.kafka.offsets import GroupOffsets
-from penstock.kafka.resets import Chosen, ResetPlan, Target
-from penstock.kafka.rules import Acl, AclFilter
-from penstock.kafka.watermarks import Watermarks
 
 _EVERY_ACL = AclFilter()
 

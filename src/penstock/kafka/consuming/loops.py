@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.kafka.consumer import Consumer
+from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.handle import Partition
 from penstock.record import Record
 

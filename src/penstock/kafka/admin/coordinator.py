@@ -19,7 +19,7 @@ import orjson
 from penstock import errors
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError, PenstockError, TerminalError, TransientError
-from penstock.kafka.model import GroupTold
+from penstock.kafka.admin.model import GroupTold
 
 Deed = Literal["describe", "delete"]
 Outcome = GroupTold | PenstockError | None
@@ -85,7 +85,7 @@ class Coordinator:
 
     def _start(self) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
-            [sys.executable, "-m", "penstock.kafka.coordinator_child"],
+            [sys.executable, "-m", "penstock.kafka.admin.coordinator_child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

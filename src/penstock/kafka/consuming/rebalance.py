@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from penstock.kafka.handle import Partition
 
 if TYPE_CHECKING:
-    from penstock.kafka.consumer import Consumer
+    from penstock.kafka.consuming.consumer import Consumer
 
 OnAssigned = Callable[["Consumer", list[Partition]], "Mapping[Partition, int] | None"]
 """Told of partitions that came; may give back the offsets to begin at."""

@@ -12,11 +12,11 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
+from penstock.kafka.consuming.queues import Queues
+from penstock.kafka.consuming.rebalance import OnAssigned, OnRevoked, Rebalance
 from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle, OnError, Partition
 from penstock.kafka.places import aligned
-from penstock.kafka.queues import Queues
-from penstock.kafka.rebalance import OnAssigned, OnRevoked, Rebalance
 
 OnCommit = Callable[["PenstockError | None", dict[Partition, int]], None]
 """Told of every commit that was sent without waiting: the error or None, and the offsets."""

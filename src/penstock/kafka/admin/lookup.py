@@ -10,11 +10,11 @@ from confluent_kafka import KafkaError
 from confluent_kafka import TopicCollection as Names
 
 from penstock.errors import ConfigError
-from penstock.kafka import describe
-from penstock.kafka.asking import Asker
+from penstock.kafka.admin import describe
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.model import TopicInfo
 from penstock.kafka.errors import topic_missing
 from penstock.kafka.handle import Partition
-from penstock.kafka.model import TopicInfo
 
 
 def list_topics(ask: Asker) -> list[TopicInfo]:

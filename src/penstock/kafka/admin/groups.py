@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from penstock.errors import PenstockError, TerminalError
-from penstock.kafka import describe
-from penstock.kafka.asking import Asker
-from penstock.kafka.lookup import existing
-from penstock.kafka.model import GroupDetail, GroupInfo, GroupTold
+from penstock.kafka.admin import describe
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.lookup import existing
+from penstock.kafka.admin.model import GroupDetail, GroupInfo, GroupTold
+from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.offsets import GroupOffsets
-from penstock.kafka.watermarks import Watermarks
 
 
 def list_groups(ask: Asker) -> list[GroupInfo]:

@@ -13,13 +13,13 @@ from confluent_kafka import Message, TopicPartition
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
 from penstock.formats import Format, find_format
-from penstock.kafka.decoding import decode_all
-from penstock.kafka.events import NOTHING, Event
+from penstock.kafka.consuming.decoding import decode_all
+from penstock.kafka.consuming.events import NOTHING, Event
 from penstock.kafka.handle import Partition
 from penstock.record import Record
 
 if TYPE_CHECKING:
-    from penstock.kafka.consumer import Consumer
+    from penstock.kafka.consuming.consumer import Consumer
 
 # Records that wait here, for each queue, before its partition is told to wait.
 _MOST = 10_000

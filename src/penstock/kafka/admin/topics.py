@@ -11,12 +11,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from penstock.errors import ConfigError
-from penstock.kafka import describe
-from penstock.kafka.asking import Asker
+from penstock.kafka.admin import describe
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.lookup import has_leaders, look_up, require, topics_now
+from penstock.kafka.admin.model import Setting, TopicDetail
+from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.handle import Partition
-from penstock.kafka.lookup import has_leaders, look_up, require, topics_now
-from penstock.kafka.model import Setting, TopicDetail
-from penstock.kafka.watermarks import Watermarks
 
 _SOON = 2.0
 

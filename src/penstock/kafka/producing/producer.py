@@ -9,14 +9,14 @@ from typing import Any
 from penstock.config import Connection
 from penstock.errors import PenstockError
 from penstock.formats import Format, find_format
-from penstock.kafka.consumer import Consumer
-from penstock.kafka.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.handle import Partition
-from penstock.kafka.partitioning import Partitioner, Partitions
-from penstock.kafka.sending import ANY_PARTITION, HeadersLike, Sending
-from penstock.kafka.splitting import Sizes
-from penstock.kafka.tables import Batch, Columns
-from penstock.kafka.transactions import Transactions
+from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.producing.partitioning import Partitioner, Partitions
+from penstock.kafka.producing.sending import ANY_PARTITION, HeadersLike, Sending
+from penstock.kafka.producing.splitting import Sizes
+from penstock.kafka.producing.tables import Batch, Columns
+from penstock.kafka.producing.transactions import Transactions
 
 _LAST_CHANCE = 5.0
 

@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, Message
 from penstock.config import Connection
 from penstock.errors import NoMessageError, WakeupError, missing_extra
 from penstock.formats import Format, find_format
-from penstock.kafka.decoding import decode_all
+from penstock.kafka.consuming.decoding import decode_all
+from penstock.kafka.consuming.membership import Membership
 from penstock.kafka.errors import translate
-from penstock.kafka.membership import Membership
 from penstock.record import Record
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Polling(Membership):
     def table_of(messages: list[Message]) -> pa.Table:
         """Messages as one Arrow table."""
         try:
-            from penstock.kafka.arrow import table_of  # noqa: PLC0415 - an extra
+            from penstock.kafka.consuming.arrow import table_of  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise missing_extra(missing, "polling a table") from missing
         return table_of(messages)

@@ -11,14 +11,14 @@ from typing import Any
 from penstock.config import Connection
 from penstock.errors import PenstockError, QueueFullError, TransientError
 from penstock.formats import Format
-from penstock.kafka.aio_consumer import AsyncConsumer
-from penstock.kafka.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.consuming.aio import AsyncConsumer
 from penstock.kafka.handle import Partition
-from penstock.kafka.producer import Producer
+from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
+from penstock.kafka.producing.producer import Producer
+from penstock.kafka.producing.sending import HeadersLike, Rest
+from penstock.kafka.producing.splitting import Sizes
+from penstock.kafka.producing.tables import Columns
 from penstock.kafka.pump import TICK, finish
-from penstock.kafka.sending import HeadersLike, Rest
-from penstock.kafka.splitting import Sizes
-from penstock.kafka.tables import Columns
 from penstock.record import Record
 
 

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError
 
 from penstock.config import Connection
 from penstock.errors import PenstockError
-from penstock.kafka import describe
-from penstock.kafka.asking import Asker, code_of
+from penstock.kafka.admin import describe
+from penstock.kafka.admin.asking import Asker, code_of
 
 _MISSING = KafkaError.GROUP_ID_NOT_FOUND
 

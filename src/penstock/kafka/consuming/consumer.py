@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import ConfigError, missing_extra
+from penstock.kafka.consuming.polling import Polling
 from penstock.kafka.errors import translate
 from penstock.kafka.handle import Partition
 from penstock.kafka.places import OffsetsLike, aligned, offsets_of, raise_errors_of
-from penstock.kafka.polling import Polling
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +154,7 @@ class Consumer(Polling):
     def offsets_table(self, asked: list[Partition], positions: Mapping[Partition, int]) -> pa.Table:
         """The table of `offset_info`, with positions that are known already."""
         try:
-            from penstock.kafka.arrow import offset_table  # noqa: PLC0415 - an extra
+            from penstock.kafka.consuming.arrow import offset_table  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise missing_extra(missing, "offset information as a table") from missing
         ends, committed = self.watermarks(asked), self._known(asked)

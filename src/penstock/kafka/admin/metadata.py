@@ -11,11 +11,11 @@ from typing import Any
 
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
-from penstock.kafka import groups
-from penstock.kafka.asking import Asker
-from penstock.kafka.coordinator import Outcome
+from penstock.kafka.admin import groups
+from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.coordinator import Outcome
+from penstock.kafka.admin.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.handle import Partition
-from penstock.kafka.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.offsets import GroupOffsets
 
 SUCCESS = "Success"

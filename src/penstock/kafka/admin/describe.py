@@ -16,8 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from penstock.errors import ConfigError
-from penstock.kafka.handle import Partition
-from penstock.kafka.model import (
+from penstock.kafka.admin.model import (
     GroupInfo,
     GroupPosition,
     GroupTold,
@@ -27,6 +26,7 @@ from penstock.kafka.model import (
     SettingSource,
     TopicInfo,
 )
+from penstock.kafka.handle import Partition
 
 # typed here once: confluent_kafka's own constructors have no types
 EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]

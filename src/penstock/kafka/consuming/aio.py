@@ -13,10 +13,10 @@ from confluent_kafka import Message
 from penstock.config import Connection
 from penstock.errors import NoMessageError, WakeupError
 from penstock.formats import Format
-from penstock.kafka.consumer import Consumer, must_not_store
+from penstock.kafka.consuming.consumer import Consumer, must_not_store
+from penstock.kafka.consuming.polling import mapping_of
 from penstock.kafka.handle import Partition
 from penstock.kafka.places import OffsetsLike
-from penstock.kafka.polling import mapping_of
 from penstock.kafka.pump import finish
 from penstock.record import Record
 

@@ -19,8 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
-from penstock.kafka.asking import Asker, code_of
-from penstock.kafka.rules import (
+from penstock.kafka.admin.asking import Asker, code_of
+from penstock.kafka.admin.rules import (
     OPERATIONS,
     PATTERNS,
     PERMISSIONS,
