@@ -17,15 +17,19 @@ _PLACES = {
     "Admin": "penstock.kafka",
     "AsyncConsumer": "penstock.kafka",
     "AsyncProducer": "penstock.kafka",
+    "Avro": "penstock.formats.avro",
     "Broker": "penstock.embedded",
     "Connection": "penstock.config",
     "Consumer": "penstock.kafka",
     "Delivery": "penstock.pipeline",
+    "JsonSchema": "penstock.formats.json_schema",
     "PenstockError": "penstock.errors",
     "Pipeline": "penstock.pipeline",
     "Producer": "penstock.kafka",
     "Progress": "penstock.engine",
+    "Protobuf": "penstock.formats.protobuf",
     "Record": "penstock.record",
+    "Registry": "penstock.formats.registry",
     "Running": "penstock.engine",
     "SchemaRegistry": "penstock.embedded",
     "State": "penstock.engine",
@@ -34,6 +38,9 @@ _PLACES = {
     "read_pipeline": "penstock.pipeline",
     "start": "penstock.engine",
 }
+
+# What works without Spark: an extra that it lacks is one of its own.
+_CLIENT = ("penstock.formats", "penstock.kafka")
 
 __all__ = [*_PLACES, "__version__"]  # noqa: PLE0604
 
@@ -47,6 +54,10 @@ if TYPE_CHECKING:
     from penstock.engine import State as State
     from penstock.engine import start as start
     from penstock.errors import PenstockError as PenstockError
+    from penstock.formats.avro import Avro as Avro
+    from penstock.formats.json_schema import JsonSchema as JsonSchema
+    from penstock.formats.protobuf import Protobuf as Protobuf
+    from penstock.formats.registry import Registry as Registry
     from penstock.kafka import Admin as Admin
     from penstock.kafka import AsyncConsumer as AsyncConsumer
     from penstock.kafka import AsyncProducer as AsyncProducer
@@ -65,7 +76,9 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_PLACES[name]), name)
     except ModuleNotFoundError as missing:
-        raise missing_extra(missing, "running a pipeline") from missing
+        if _PLACES[name].startswith(_CLIENT):
+            raise missing_extra(missing, f"penstock.{name}") from missing
+        raise missing_extra(missing, "running a pipeline", "spark") from missing
     globals()[name] = value
     return value
 

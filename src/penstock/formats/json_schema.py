@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from jsonschema import Draft7Validator  # type: ignore[import-untyped]
-from jsonschema.exceptions import SchemaError, best_match  # type: ignore[import-untyped]
-from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.validators import validator_for
 from referencing import Registry as Resources
 from referencing import Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.json import Json, plain
-from penstock.formats.registered import Read, RegistryFormat, SubjectName, Write
+from penstock.formats.json.json import Json, plain
 from penstock.formats.registry import Registry, Schema
-from penstock.formats.registry_model import JSON
+from penstock.formats.registry.model import JSON
+from penstock.formats.registry.registered import Read, RegistryFormat, SubjectName, Write
 
 
 class JsonSchema(RegistryFormat):

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.errors import FormatError
 from penstock.formats.dolphindb import moments, scalars
 from penstock.formats.dolphindb.types import BY_NAME, Type
-from penstock.formats.json_columns import is_null
+from penstock.formats.json.columns import is_null
 from penstock.formats.values import kind, loaded
 
 _NAMES: dict[type, str] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import FormatError
-from penstock.formats.arrow_types import IpType
+from penstock.formats.arrow.types import IpType
 from penstock.formats.dolphindb import choosing, fixed
 from penstock.formats.dolphindb.containers import AnyVector
 from penstock.formats.dolphindb.extension import WireType

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import FormatError
-from penstock.formats.arrow_columns import to_array
+from penstock.formats.arrow.columns import to_array
 from penstock.formats.dolphindb import choosing, fixed, scalars, texts
 from penstock.formats.dolphindb.containers import AnyVector
 from penstock.formats.dolphindb.known import BY_ARROW, has_type, known, packed
 from penstock.formats.dolphindb.types import BY_NAME, FIXED_KINDS, Type
-from penstock.formats.json_columns import is_null
+from penstock.formats.json.columns import is_null
 from penstock.formats.values import loaded
 
 _FAST: dict[frozenset[type], pa.DataType] = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import FormatError
-from penstock.formats.arrow_columns import to_array, to_table
+from penstock.formats.arrow.columns import to_array, to_table
 from penstock.formats.dolphindb import texts, types
 from penstock.formats.dolphindb.choosing import is_scalar, typed
 from penstock.formats.dolphindb.containers import AnyVector, Dictionary, Matrix, Pair, ValueSet

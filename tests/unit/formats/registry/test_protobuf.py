@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.protobuf import Protobuf, read_place, write_place
+from penstock.formats.protobuf import Protobuf
+from penstock.formats.protobuf.protobuf import read_place, write_place
 from penstock.formats.registry import Reference, Schema
 
 New = Callable[[], Any]

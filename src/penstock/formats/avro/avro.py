@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.avro_read import Readers
-from penstock.formats.avro_schema import Parsed
-from penstock.formats.avro_write import Writers
-from penstock.formats.registered import Read, RegistryFormat, SubjectName, Write
+from penstock.formats.avro.read import Readers
+from penstock.formats.avro.schema import Parsed
+from penstock.formats.avro.write import Writers
 from penstock.formats.registry import Registry, Schema
-from penstock.formats.registry_model import AVRO
+from penstock.formats.registry.model import AVRO
+from penstock.formats.registry.registered import Read, RegistryFormat, SubjectName, Write
 
 
 class Avro(RegistryFormat):

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from penstock.errors import FormatError
-from penstock.formats.avro_logical import Logical, logical_of
-from penstock.formats.avro_primitives import (
+from penstock.formats.avro.logical import Logical, logical_of
+from penstock.formats.avro.primitives import (
     PRIMITIVES,
     Writer,
     no,
@@ -20,7 +20,7 @@ from penstock.formats.avro_primitives import (
     write_long,
     write_string,
 )
-from penstock.formats.avro_schema import Names, kind_of, refuse_empty_items, resolved
+from penstock.formats.avro.schema import Names, kind_of, refuse_empty_items, resolved
 
 Default = Callable[[], bytes]
 Field = tuple[str, Writer, Default | None]

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from pydantic import SecretStr
 
 from penstock.errors import ConfigError, nearest
-from penstock.formats.registry_address import addresses, credentials
-from penstock.formats.registry_http import RefusedError, Tls, Transport
-from penstock.formats.registry_model import LEVELS, Reference, Registered, Schema
+from penstock.formats.registry.address import addresses, credentials
+from penstock.formats.registry.http import RefusedError, Tls, Transport
+from penstock.formats.registry.model import LEVELS, Reference, Registered, Schema
 
 __all__ = ["Reference", "Registered", "Registry", "Schema", "Tls"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import FormatError
-from penstock.formats import json_columns
+from penstock.formats.json import columns as json_columns
 from penstock.formats.values import ALLOWED, Shape, shape
 
 # Every digit becomes 0, every other byte a blank: a long number is then a substring to look for.

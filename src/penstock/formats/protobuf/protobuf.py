@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.message import Message  # type: ignore[import-untyped]
+from google.protobuf.message import Message
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.protobuf_schema import (
+from penstock.formats.protobuf.schema import (
     SERIALIZED,
     Classes,
     described,
@@ -16,9 +16,9 @@ from penstock.formats.protobuf_schema import (
     place_of,
     schema_of,
 )
-from penstock.formats.registered import Read, RegistryFormat, SubjectName, Write
-from penstock.formats.registry import Bounded, Registry, Schema
-from penstock.formats.registry_model import PROTOBUF
+from penstock.formats.registry.model import PROTOBUF
+from penstock.formats.registry.registered import Read, RegistryFormat, SubjectName, Write
+from penstock.formats.registry.registry import Bounded, Registry, Schema
 
 
 class Protobuf(RegistryFormat):

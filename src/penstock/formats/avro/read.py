@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.avro_logical import logical_of
-from penstock.formats.avro_primitives_read import READERS, Reader, read_long, read_string, skip_size
-from penstock.formats.avro_schema import Names, kind_of, refuse_empty_items, resolved
-from penstock.formats.avro_write import default_bytes
+from penstock.formats.avro.logical import logical_of
+from penstock.formats.avro.primitives_read import READERS, Reader, read_long, read_string, skip_size
+from penstock.formats.avro.schema import Names, kind_of, refuse_empty_items, resolved
+from penstock.formats.avro.write import default_bytes
 
 _PROMOTED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("int", "long"): int,

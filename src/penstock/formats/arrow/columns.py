@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import FormatError
-from penstock.formats import json_columns
-from penstock.formats.arrow_numpy import from_numpy
-from penstock.formats.arrow_objects import from_objects
+from penstock.formats.arrow.from_numpy import from_numpy
+from penstock.formats.arrow.objects import from_objects
+from penstock.formats.json import columns as json_columns
 from penstock.formats.values import kind, loaded
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto  # type: ignore[import-untyped]
-from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 
 from penstock.errors import ConfigError, FormatError
 from penstock.formats.registry import Reference, Registry, Schema
-from penstock.formats.registry_model import PROTOBUF
+from penstock.formats.registry.model import PROTOBUF
 
 SERIALIZED = "serialized"
 

@@ -7,7 +7,7 @@ from struct import Struct, error
 from typing import Any
 
 from penstock.errors import FormatError
-from penstock.formats.avro_primitives import INT_RANGE, LONG_RANGE
+from penstock.formats.avro.primitives import INT_RANGE, LONG_RANGE
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 

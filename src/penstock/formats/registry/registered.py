@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import ConfigError, FormatError, PenstockError, nearest
-from penstock.formats.registry import Bounded, Registry, Schema
+from penstock.formats.registry.registry import Bounded, Registry, Schema
 
 SubjectName = Callable[[str, str, str], str]
 Write = Callable[[Any], bytes]

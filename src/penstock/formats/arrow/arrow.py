@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import FormatError
-from penstock.formats.arrow_columns import one_scalar, to_array, to_table
+from penstock.formats.arrow.columns import one_scalar, to_array, to_table
 from penstock.formats.values import Shape, kind, loaded, shape
 
 _MARK = b"penstock.shape"

@@ -13,8 +13,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from penstock.formats.arrow_numpy import from_numpy, from_scalars
-from penstock.formats.arrow_types import IpType
+from penstock.formats.arrow.from_numpy import from_numpy, from_scalars
+from penstock.formats.arrow.types import IpType
 
 # In this order: bool is an int, and datetime a date, too.
 _SCALARS = (

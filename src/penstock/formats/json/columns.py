@@ -61,7 +61,7 @@ def table(value: Any) -> dict[str, Any]:
     """Give a table by column."""
     if loaded(value, "pandas", "DataFrame"):
         return _by_name((str(name), _series(column)) for name, column in value.items())
-    from penstock.formats.arrow_columns import column, to_table  # noqa: PLC0415
+    from penstock.formats.arrow.columns import column, to_table  # noqa: PLC0415
 
     found = to_table(value)
     return _by_name(
@@ -75,7 +75,7 @@ def vector(value: Any) -> Any:
         return numpy_array(value)
     if loaded(value, "pandas", "Series", "Index"):
         return _series(value)
-    from penstock.formats.arrow_columns import column, to_array  # noqa: PLC0415
+    from penstock.formats.arrow.columns import column, to_array  # noqa: PLC0415
 
     return column(to_array(value))
 

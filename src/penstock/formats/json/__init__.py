@@ -1,0 +1,5 @@
+"""The format json."""
+
+from penstock.formats.json.json import Json
+
+__all__ = ["Json"]

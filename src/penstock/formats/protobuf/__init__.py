@@ -1,0 +1,5 @@
+"""Protobuf with a schema registry."""
+
+from penstock.formats.protobuf.protobuf import Protobuf
+
+__all__ = ["Protobuf"]
