@@ -14,7 +14,7 @@ from penstock.embedded.runtime import kafka_runtime
 from penstock.errors import ConfigError, TerminalError, nearest
 
 TOOLS = {
-    "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",

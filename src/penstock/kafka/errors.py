@@ -37,7 +37,11 @@ _UNHEARD_OF = Group("unheard of", TerminalError, "look in the brokers' logs", ""
 
 def reason(error: KafkaError) -> str:
     """The error in words: librdkafka's own text, with the code's name where it adds something."""
-    return f"{mask(error.str())} ({error.name()})"
+    text = error.str()
+    if "Request(processor=" in text:
+        # For a missing right the broker sends the whole request back, as Java prints it.
+        text = "the request is not authorized"
+    return f"{mask(text)} ({error.name()})"
 
 
 def describe_event(error: KafkaError) -> tuple[str, str, str]:

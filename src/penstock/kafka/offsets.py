@@ -39,7 +39,8 @@ class GroupOffsets:
         self.group = group
         self.timeout = timeout
         self._handle = Handle(connection, "consumer", **_never_joins(group, timeout))
-        self._client: Any = Client(self._handle.settings())
+        with self._handle.translated(f"making a client of group {group!r}"):
+            self._client: Any = Client(self._handle.settings())
 
     def __enter__(self) -> GroupOffsets:
         return self

@@ -45,12 +45,14 @@ class Admin:
             admin.alter_topic("trades", {"retention.ms": 60_000})
             plan = admin.plan_reset("billing", "earliest")
             admin.reset(plan)
+
+    `timeout` is in seconds, for each question; further keywords are settings of librdkafka, or `oauth_cb`.
     """
 
-    def __init__(self, connection: Connection, timeout: float = 10.0) -> None:
+    def __init__(self, connection: Connection, timeout: float = 10.0, **overrides: Any) -> None:
         self.connection = connection
         self.timeout = timeout
-        self._ask = Asker(connection, timeout)
+        self._ask = Asker(connection, timeout, **overrides)
         self._marks = Watermarks(self._ask)
 
     def __enter__(self) -> Admin:

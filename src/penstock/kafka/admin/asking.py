@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from penstock.config import Connection
 from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
 from penstock.kafka.admin.coordinator import Coordinator
-from penstock.kafka.errors import MOVING, REFUSED, translate
+from penstock.kafka.errors import MOVING, is_refusal, translate
 from penstock.kafka.handle import Handle
 
 _PAUSE = 0.05
@@ -24,11 +24,12 @@ _PAUSE = 0.05
 class Asker:
     """librdkafka's admin client, asked with a time-out; whatever fails is a PenstockError."""
 
-    def __init__(self, connection: Connection, timeout: float) -> None:
+    def __init__(self, connection: Connection, timeout: float, **overrides: Any) -> None:
         self.connection = connection
         self.timeout = timeout
-        self._handle = Handle(connection, "admin")
-        self._client: Any = AdminClient(self._handle.settings())
+        self._handle = Handle(connection, "admin", **overrides)
+        with self._handle.translated("making an admin"):
+            self._client: Any = AdminClient(self._handle.settings())
         self.coordinator = Coordinator(connection, timeout)
 
     @property
@@ -153,7 +154,7 @@ class Asker:
         # A refused password does not get better by waiting for the time-out.
         self.client.poll(0)
         for error in list(self._handle.seen):
-            if error.code() in REFUSED:
+            if is_refusal(error):
                 raise KafkaException(error)
 
 

@@ -110,6 +110,7 @@ class Sending:
             left = self._client.flush(-1 if timeout is None else timeout)
         self.raise_failures()
         if left:
+            self._handle.raise_refusal(f"delivering {left} records")
             raise TransientError(
                 f"{left} records did not reach {self._handle.brokers} within {timeout:g} s; "
                 "they are still queued: flush again, or check the broker"
