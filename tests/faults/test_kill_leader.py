@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.faults.traffic import KINDS, Ledger, Traffic, by_key, by_partition, jumps
+from tests.faults.traffic import (
+    KINDS,
+    Ledger,
+    Traffic,
+    by_key,
+    by_partition,
+    jumps,
+    wait_for_progress,
+)
 
 from penstock import Admin, Broker, Connection
 from penstock.record import Record
@@ -56,21 +64,9 @@ def kill_a_leader(cluster: Broker, flows: list[Traffic], partition: int) -> None
     cluster.kill(leader)
     for flow in flows:
         flow.change_reader()
-    wait_for_progress(flows)
+    wait_for_progress(flows, WITHOUT)
     cluster.restart(leader)
-    wait_for_progress(flows)
-
-
-def wait_for_progress(flows: list[Traffic]) -> None:
-    """Wait until each of them has delivered and handled some more, or broke."""
-    for ledger in (flow.ledger for flow in flows):
-        delivered, handled = ledger.delivered + WITHOUT, len(ledger.handled) + WITHOUT
-        eventually(
-            lambda w=ledger, d=delivered, h=handled: (
-                w.broken or (w.delivered >= d and len(w.handled) >= h)
-            ),
-            timeout=90,
-        )
+    wait_for_progress(flows, WITHOUT)
 
 
 def in_sync(connection: Connection, topic: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 from penstock import Admin, AsyncProducer, Connection, Consumer, Producer
 from penstock.errors import FencedError
-from penstock.kafka.reading import read_span
+from penstock.kafka.consuming.loops import read_span
 from penstock.testing import eventually, fill
 
 COPIER = Path(__file__).with_name("copier.py")
@@ -196,8 +197,6 @@ async def fence(connection: Connection, unique: str) -> None:
 
 
 def test_asyncio_producers_fence_each_other(connection: Connection, unique: str) -> None:
-    import asyncio
-
     fill(connection, f"{unique}-out", [])
     asyncio.run(fence(connection, unique))
     assert output(connection, unique) == [b"of the first that ends well"]

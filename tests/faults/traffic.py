@@ -6,6 +6,7 @@ Both kinds of client do the same, so that a test can run them side by side throu
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,11 +15,15 @@ from typing import Any
 
 from penstock import AsyncConsumer, AsyncProducer, Connection, Consumer, Producer
 from penstock.record import Record
+from penstock.testing import eventually
 
 KEYS = 7
 # A handful of records, then a breath: some hundred records a second.
 BURST, BREATH = 10, 0.02
 SURE = {"acks": "all", "enable.idempotence": True}
+# How long the last records may take to be delivered and read, when all brokers are there again.
+PATIENCE = 60.0
+Told = tuple[str, str, str]
 
 
 @dataclass
@@ -31,10 +36,8 @@ class Ledger:
     readers: int = 0
     expected: int | None = None
     broken: list[BaseException] = field(default_factory=list)
-    errors: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def told(self, level: str, name: str, message: str) -> None:
-        self.errors.append((level, name, message))
+    writer_told: list[Told] = field(default_factory=list)
+    reader_told: list[Told] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -48,13 +51,15 @@ class Traffic:
     `change_reader` lets the reader leave and another one take its place in the group.
     """
 
-    def __init__(self, connection: Connection, topic: str, **options: Any) -> None:
+    def __init__(self, connection: Connection, topic: str) -> None:
         self.connection = connection
         self.topic = topic
-        self.options = options
         self.ledger = Ledger()
         self._stop, self._change, self._give_up = Event(), Event(), Event()
-        self._threads = [Thread(target=self._guarded, args=(w,)) for w in (self.write, self.read)]
+        self._threads = [
+            Thread(target=self._guarded, args=(work,), daemon=True)
+            for work in (self.write, self.read)
+        ]
 
     def __enter__(self) -> Traffic:
         for thread in self._threads:
@@ -65,8 +70,9 @@ class Traffic:
         self._stop.set()
         if exc_type is not None:
             self._give_up.set()
+        deadline = time.monotonic() + PATIENCE
         for thread in self._threads:
-            thread.join(90)
+            thread.join(max(0, deadline - time.monotonic()))
         self._give_up.set()
 
     def change_reader(self) -> None:
@@ -101,8 +107,7 @@ class SyncTraffic(Traffic):
 
     def write(self) -> None:
         sent = []
-        told = self.ledger.told
-        with Producer(self.connection, on_error=told, **SURE, **self.options) as producer:
+        with Producer(self.connection, on_error=self._writer_told, **SURE) as producer:
             while not self._stop.wait(BREATH):
                 for n in range(len(sent), len(sent) + BURST):
                     sent.append(producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
@@ -123,8 +128,11 @@ class SyncTraffic(Traffic):
 
     @property
     def _group(self) -> dict[str, Any]:
-        told = self.ledger.told
-        return {"group": self.topic, "auto_offset_reset": "earliest", "on_error": told}
+        start = {"group": self.topic, "auto_offset_reset": "earliest"}
+        return start | {"on_error": lambda *told: self.ledger.reader_told.append(told)}
+
+    def _writer_told(self, *told: str) -> None:
+        self.ledger.writer_told.append((told[0], told[1], told[2]))
 
 
 class AsyncTraffic(SyncTraffic):
@@ -138,10 +146,7 @@ class AsyncTraffic(SyncTraffic):
 
     async def _write(self) -> None:
         sent = []
-        told = self.ledger.told
-        async with AsyncProducer(
-            self.connection, on_error=told, **SURE, **self.options
-        ) as producer:
+        async with AsyncProducer(self.connection, on_error=self._writer_told, **SURE) as producer:
             while not self._stop.is_set():
                 for n in range(len(sent), len(sent) + BURST):
                     sent.append(await producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
@@ -160,6 +165,18 @@ class AsyncTraffic(SyncTraffic):
                     if records := await consumer.poll_batch(100, 200):
                         self.ledger.handled += records
                         await consumer.commit()
+
+
+def wait_for_progress(flows: Iterable[Traffic], count: int) -> None:
+    """Wait until each of them has delivered and handled that many more, or broke."""
+    for ledger in (flow.ledger for flow in flows):
+        delivered, handled = ledger.delivered + count, len(ledger.handled) + count
+        eventually(
+            lambda w=ledger, d=delivered, h=handled: (
+                w.broken or (w.delivered >= d and len(w.handled) >= h)
+            ),
+            timeout=90,
+        )
 
 
 KINDS: dict[str, type[Traffic]] = {"sync": SyncTraffic, "asyncio": AsyncTraffic}
