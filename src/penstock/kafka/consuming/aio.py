@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from confluent_kafka import Message
 from penstock.config import Connection
 from penstock.errors import NoMessageError, WakeupError
 from penstock.formats import Format
+from penstock.kafka.consuming.ahead import place_of
 from penstock.kafka.consuming.consumer import Consumer, must_not_store
 from penstock.kafka.consuming.polling import mapping_of
 from penstock.kafka.handle import Partition
@@ -51,8 +51,6 @@ class AsyncConsumer:
         # librdkafka would store what it gave to us; what counts is what we gave to the caller.
         self._stores = bool(_taken(options, connection))
         self.sync = Consumer(connection, group, **options, enable_auto_offset_store=False)
-        self.sync.when_gone(self._drop)
-        self._gathered: deque[Message] = deque()
         self._handed: dict[Partition, int] = {}
         self._busy = asyncio.Lock()
 
@@ -103,7 +101,6 @@ class AsyncConsumer:
 
     def assign(self, topics: Any, partitions: Any = None, offsets: Any = None) -> None:
         """Read exactly these partitions; see `Consumer.assign`."""
-        self._gathered.clear()
         self.sync.assign(topics, partitions, offsets)
 
     def unassign(self) -> None:
@@ -123,7 +120,7 @@ class AsyncConsumer:
     @property
     def at_end(self) -> set[Partition]:
         """The partitions in which every record so far has been handed out."""
-        return self.sync.at_end - {_where(message) for message in self._gathered}
+        return self.sync.at_end - set(self.sync.ahead.starts())
 
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Fetch no more from these partitions."""
@@ -211,16 +208,11 @@ class AsyncConsumer:
 
     def seek(self, offsets: Mapping[Partition, int]) -> None:
         """Go on reading at these offsets."""
-        self._drop(set(offsets))
         self.sync.seek(offsets)
 
     def position(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
         """The offset after the last record handed out."""
-        found = self.sync.position(partitions)
-        for message in reversed(self._gathered):
-            if _where(message) in found:
-                found[_where(message)] = int(message.offset() or 0)
-        return found
+        return self.sync.position(partitions)
 
     async def committed(
         self, partitions: Iterable[Partition] | None = None
@@ -252,21 +244,21 @@ class AsyncConsumer:
     async def _fetch(self, most: int, timeout_ms: int | None) -> list[Message]:
         wait = (self.sync.timeout_ms if timeout_ms is None else timeout_ms) / 1000
         deadline, pause = time.monotonic() + wait, _SOON
-        while len(self._gathered) < most:
+        self.sync.raise_if_woken()
+        while (lacking := most - len(self.sync.ahead.messages)) > 0:
             async with self._busy:
                 self._store()
-                came = self.sync.fetch(max(_AHEAD, most - len(self._gathered)), 0)
-            self._gathered += came
-            if time.monotonic() > deadline or len(self._gathered) >= most:
+                came = self.sync.gather(max(_AHEAD, lacking), 0)
+            if time.monotonic() > deadline or came >= lacking:
                 break
             pause = _SOON if came else min(2 * pause, _LATE)
             await asyncio.sleep(pause)
         return self._hand_out(most)
 
     def _hand_out(self, most: int) -> list[Message]:
-        found = [self._gathered.popleft() for _ in range(min(most, len(self._gathered)))]
+        found = self.sync.ahead.hand_out(most)
         for message in found:
-            self._handed[_where(message)] = int(message.offset() or 0) + 1
+            self._handed[place_of(message)] = int(message.offset() or 0) + 1
         return found
 
     def _store(self) -> None:
@@ -274,14 +266,6 @@ class AsyncConsumer:
         handed, self._handed = self._handed, {}
         if self._stores and handed:
             self.sync.store_handed_out(handed)
-
-    def _drop(self, partitions: set[Partition]) -> None:
-        """Forget what was read ahead: another member reads it now, or this one does once more."""
-        self._gathered = deque(each for each in self._gathered if _where(each) not in partitions)
-
-
-def _where(message: Message) -> Partition:
-    return str(message.topic()), int(message.partition() or 0)
 
 
 def _taken(options: dict[str, Any], connection: Connection) -> Any:

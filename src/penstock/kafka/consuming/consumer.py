@@ -56,7 +56,7 @@ class Consumer(Polling):
 
     def commit_async(self, what: OffsetsLike | None = None) -> None:
         """Commit without waiting; the answer comes to `on_commit` with a later poll."""
-        if what is None and self._handle.get("enable.auto.offset.store", True):
+        if what is None and self._stores:
             # librdkafka would look only when it sends, and take records that were read in between.
             what = self.position() or None
         self._commit(what, asynchronous=True)
@@ -66,7 +66,7 @@ class Consumer(Polling):
 
         For `enable.auto.offset.store=false`: librdkafka then stores nothing by itself.
         """
-        if self._handle.get("enable.auto.offset.store", True):
+        if self._stores:
             raise must_not_store()
         places = offsets_of(self.position() if what is None else what)
         with self._handle.translated("storing offsets"):
@@ -83,6 +83,9 @@ class Consumer(Polling):
                 ) from problem
 
     def _commit(self, what: OffsetsLike | None, asynchronous: bool) -> Any:
+        if what is None and self._stores and self.waiting():
+            # librdkafka would take along what waits here.
+            what = self.position()
         if what == {}:
             return []
         named: dict[str, Any] = {} if what is None else {"offsets": offsets_of(what)}
@@ -99,12 +102,14 @@ class Consumer(Polling):
             with self._handle.translated(f"seeking in {where[0]}[{where[1]}]"):
                 self._client.seek(TopicPartition(*where, offset))
             self.at_end.discard(where)
+        self.ahead.drop(offsets)
 
     def position(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
         """The offset after the last record handed out; partitions without one are not in the answer."""
         places = self._places(partitions)
         with self._handle.translated("reading positions"):
-            return _offsets(self._client.position(places))
+            found = _offsets(self._client.position(places))
+        return found | {where: at for where, at in self.waiting().items() if where in found}
 
     def committed(
         self, partitions: Iterable[Partition] | None = None, timeout: float = _TIMEOUT
@@ -171,6 +176,10 @@ class Consumer(Polling):
                 for where in asked
             ]
         )
+
+    @property
+    def _stores(self) -> bool:
+        return bool(self._handle.get("enable.auto.offset.store", True))
 
     def _known(self, partitions: list[Partition]) -> dict[Partition, int]:
         return {} if self.group is None else self.committed(partitions)

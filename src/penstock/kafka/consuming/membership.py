@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
+from penstock.kafka.consuming.ahead import Ahead
 from penstock.kafka.consuming.queues import Queues
 from penstock.kafka.consuming.rebalance import OnAssigned, OnRevoked, Rebalance
 from penstock.kafka.errors import translate
@@ -50,7 +51,7 @@ class Membership:
         self._on_error = on_error
         self._on_commit = on_commit
         self._subscription: list[str] = []
-        self._gone: Callable[[set[Partition]], None] = lambda _partitions: None
+        self.ahead = Ahead()
         self._queues: Queues | None = None
         self._woken = threading.Event()
         overrides |= {"group.id": self.group or _NO_GROUP, "enable.partition.eof": True}
@@ -107,7 +108,7 @@ class Membership:
             self._client.unsubscribe()
             self._client.unassign()
         self._subscription = []
-        self.at_end.clear()
+        self._start_over()
 
     @property
     def subscription(self) -> list[str]:
@@ -130,7 +131,7 @@ class Membership:
         wanted: Mapping[Partition, int] = (
             topics if isinstance(topics, Mapping) else aligned(topics, partitions, offsets)
         )
-        self.at_end.clear()
+        self._start_over()
         with self._handle.translated("assigning partitions"):
             self._client.assign([TopicPartition(*where, at) for where, at in wanted.items()])
 
@@ -138,7 +139,7 @@ class Membership:
         """Give the partitions back, whether they came by `assign` or by `subscribe`."""
         with self._handle.translated("giving partitions back"):
             self._client.unassign()
-        self.at_end.clear()
+        self._start_over()
 
     @property
     def assignment(self) -> set[Partition]:
@@ -148,8 +149,10 @@ class Membership:
 
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Fetch no more from these partitions, and stay in the group."""
+        places = [TopicPartition(*where) for where in partitions]
         with self._handle.translated("pausing partitions"):
-            self._client.pause([TopicPartition(*where) for where in partitions])
+            self._put_back(places)
+            self._client.pause(places)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """Fetch from these partitions again."""
@@ -181,20 +184,38 @@ class Membership:
             self._queues = Queues(self)  # type: ignore[arg-type]  # every Membership is a Consumer
         return self._queues
 
-    # -- what librdkafka tells
+    def waiting(self) -> dict[Partition, int]:
+        """The first offset that was taken from librdkafka and not handed out, for each such partition."""
+        return self.ahead.starts() | ({} if self._queues is None else self._queues.starts())
 
-    def when_gone(self, told: Callable[[set[Partition]], None]) -> None:
-        """Have a function told of partitions that went to another member."""
-        self._gone = told
+    # -- what librdkafka tells
 
     def heard_of(self, change: str, partitions: list[TopicPartition]) -> None:
         """Take note of partitions that came or went."""
         named = {(place.topic, place.partition) for place in partitions}
         self.at_end -= named
-        if change != "Assigned":
-            self._gone(named)
+        if change != "Assigned" and not self._commits_ahead:
+            self.ahead.drop(named)
         if self._queues is not None:
             self._queues.rebalanced(change, partitions)
+
+    @property
+    def _commits_ahead(self) -> bool:
+        # librdkafka then commits at a revocation what it gave to us: nobody else will read it.
+        stores = self._handle.get("enable.auto.offset.store", True)
+        return bool(stores and self._handle.get("enable.auto.commit"))
+
+    def _start_over(self) -> None:
+        self.at_end.clear()
+        self.ahead.messages.clear()
+
+    def _put_back(self, places: Iterable[TopicPartition]) -> None:
+        """Have librdkafka read once more what waits here."""
+        starts = self.ahead.starts()
+        waiting = {(place.topic, place.partition) for place in places} & set(starts)
+        for where in waiting:
+            self._client.seek(TopicPartition(*where, starts[where]))
+        self.ahead.drop(waiting)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         doing = f"committing for group {self.group!r}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, Message
 
 from penstock.config import Connection
-from penstock.errors import NoMessageError, WakeupError, missing_extra
+from penstock.errors import NoMessageError, PenstockError, WakeupError, missing_extra
 from penstock.formats import Format, find_format
 from penstock.kafka.consuming.decoding import decode_all
 from penstock.kafka.consuming.membership import Membership
@@ -44,6 +44,7 @@ class Polling(Membership):
         self._format = None if format is None else find_format(format)
         self._key_format = None if key_format is None else find_format(key_format)
         self._heard = time.monotonic()
+        self._problem: PenstockError | None = None
 
     def poll(
         self,
@@ -142,17 +143,25 @@ class Polling(Membership):
         """Up to `most` messages as librdkafka gives them, without its events."""
         wait = (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
         deadline = time.monotonic() + wait
+        self.raise_if_woken()
+        left = wait
+        while (lacking := most - len(self.ahead.messages)) > 0:
+            self.gather(lacking, min(left, _SLICE))
+            if (left := deadline - time.monotonic()) <= 0:
+                break
+        return self.ahead.hand_out(most)
+
+    def gather(self, most: int, wait: float) -> int:
+        """Take messages once, to be handed out later; how many came."""
         take = self.take if self._queues is None else self._queues.take
-        found = take(most, min(wait, _SLICE))
-        while len(found) < most and (left := deadline - time.monotonic()) > 0:
-            found += take(most - len(found), min(left, _SLICE))
-        return found
+        came = take(most, wait)
+        self.ahead.messages += came
+        return len(came)
 
     def take(self, most: int, wait: float) -> list[Message]:
         """Ask librdkafka once, for at most a slice of time; see to its events."""
-        if self._woken.is_set():
-            self._woken.clear()
-            raise WakeupError("another thread called wakeup(): this poll ends here")
+        self.raise_if_woken()
+        self._raise_problem()
         with self._handle.translated("reading records"):
             messages: list[Message] = self._client.consume(most, wait)
         if not messages:
@@ -160,8 +169,16 @@ class Polling(Membership):
             return messages
         self._heard = time.monotonic()
         if self.at_end or any(map(Message.error, messages)):
-            return [message for message in messages if self._is_record(message)]
+            messages = [message for message in messages if self._is_record(message)]
+            if not messages:
+                self._raise_problem()
         return messages
+
+    def raise_if_woken(self) -> None:
+        """Raise once when another thread called `wakeup`."""
+        if self._woken.is_set():
+            self._woken.clear()
+            raise WakeupError("another thread called wakeup(): this poll ends here")
 
     def raise_if_away(self, patience: float = 10.0) -> None:
         """Raise when the brokers have been unreachable, and silent for `patience` seconds."""
@@ -178,9 +195,15 @@ class Polling(Membership):
         if error.code() == KafkaError._PARTITION_EOF:
             self.at_end.add(place)
             return False
-        if error.retriable() or error.code() in _PASSING:
-            return False
-        raise translate(error, "reading records", self._handle.brokers, self._handle.seen)
+        if not error.retriable() and error.code() not in _PASSING:
+            # Records that came with it must not go under: it is raised when they are in safety.
+            self._problem = self._handle.translate(error, "reading records")
+        return False
+
+    def _raise_problem(self) -> None:
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
 
 
 def mapping_of(records: list[Record]) -> dict[Any, Any]:

@@ -104,6 +104,10 @@ class Queue:
             found += [record.message for record in waiting.popleft().messages]
         return found
 
+    def records(self) -> list[Record]:
+        """The records that wait here."""
+        return [record for event in self._waiting for record in event.messages]
+
     def drop(self, partitions: set[Partition]) -> None:
         """Forget the records of these partitions."""
         kept = [e for e in self._waiting if not {_where(r) for r in e.messages} & partitions]
@@ -175,6 +179,13 @@ class Queues:
         """Something went wrong in the background."""
         self.main.put(Event("Error", error=TerminalError(f"{message} ({name})")))
 
+    def starts(self) -> dict[Partition, int]:
+        """The first offset that waits in a queue, for each partition that has one."""
+        queues = (self.main, self.consumer, *self._partitions.values())
+        records = [record for queue in queues for record in queue.records()]
+        # A partition's records may wait in two queues, its own and the consumer's: the first one counts.
+        return {_where(r): r.offset for r in sorted(records, key=_offset, reverse=True)}
+
     def _forget(self, gone: set[Partition]) -> None:
         """Drop what waits of partitions that another member reads now."""
         self._held -= gone
@@ -196,6 +207,10 @@ class Queues:
 
 def _where(record: Record) -> Partition:
     return record.topic, record.partition
+
+
+def _offset(record: Record) -> int:
+    return record.offset
 
 
 def _rows(partitions: list[TopicPartition]) -> list[tuple[str, int, int]]:
