@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import memory, startup, throughput
+from bench import client, memory, startup, throughput
 from bench.harness import Result, report
 from penstock import Broker
 from penstock.engine import stop_session
@@ -12,12 +12,14 @@ from penstock.engine import stop_session
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench ARGS=...")
-    parser.add_argument("cases", nargs="*", default=["throughput", "startup", "memory"])
+    parser.add_argument("cases", nargs="*", default=["client", "throughput", "startup", "memory"])
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     results: list[Result] = []
     with Broker() as broker:
+        if "client" in given.cases:
+            results += client.run(broker.connection, given.rows // 3, given.rounds)
         if "throughput" in given.cases:
             results += throughput.run(broker.connection, given.rows, given.rounds)
             stop_session()

@@ -46,7 +46,7 @@ class Admin:
             plan = admin.plan_reset("billing", "earliest")
             admin.reset(plan)
 
-    `timeout` is in seconds, for each question; further keywords are settings of librdkafka, or `oauth_cb`.
+    `timeout` is in seconds, for each question; other keywords are settings of librdkafka or `oauth_cb`.
     """
 
     def __init__(self, connection: Connection, timeout: float = 10.0, **overrides: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import Message
 
 _HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
@@ -27,8 +28,8 @@ SCHEMA = pa.schema(
 def table_of(messages: list[Message]) -> pa.Table:
     """The messages as a table; each column is filled by one call per message, made in C."""
     columns = [
-        pa.array(list(map(Message.key, messages)), pa.binary()),
-        pa.array(list(map(Message.value, messages)), pa.binary()),
+        _bytes(map(Message.key, messages)),
+        _bytes(map(Message.value, messages)),
         _topics(messages),
         _numbers(map(Message.partition, messages), np.int32, len(messages)),
         _numbers(map(Message.offset, messages), np.int64, len(messages)),
@@ -45,6 +46,13 @@ def offset_table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema(fields))
 
 
+def _bytes(values: Any) -> pa.Array:
+    found = list(values)
+    if found.count(None) == len(found):
+        return pa.nulls(len(found), pa.binary())
+    return pa.array(found, pa.binary())
+
+
 def _numbers(values: Any, kind: Any, count: int) -> pa.Array:
     return pa.array(np.fromiter(values, kind, count))
 
@@ -58,15 +66,20 @@ def _topics(messages: list[Message]) -> pa.Array:
 
 
 def _times(messages: list[Message]) -> pa.Array:
-    stamps = list(map(Message.timestamp, messages))
-    times = _numbers(map(itemgetter(1), stamps), np.int64, len(stamps)).cast(_TIME)
-    kinds = np.fromiter(map(itemgetter(0), stamps), np.int8, len(stamps))
-    return times if kinds.all() else pa.compute.if_else(pa.array(kinds != 0), times, None)
+    # Each pair is let go at once: a list of them would keep Python's garbage collector busy.
+    stamps = np.fromiter(
+        map(itemgetter(1), map(Message.timestamp, messages)), np.int64, len(messages)
+    )
+    times = pa.array(stamps).cast(_TIME)
+    if (stamps > 0).all():
+        return times
+    known = [kind != 0 for kind, _ in map(Message.timestamp, messages)]
+    return pc.if_else(pa.array(known), times, None)
 
 
 def _headers(messages: list[Message]) -> pa.Array:
     headers = list(map(Message.headers, messages))
-    if not any(headers):
+    if headers.count(None) == len(headers):
         return pa.ListArray.from_arrays(
             pa.array(np.zeros(len(headers) + 1, np.int32)), pa.array([], _HEADERS.value_type)
         )

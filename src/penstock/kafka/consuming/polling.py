@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # A wait is cut into pieces of this many seconds: so long a wakeup takes at most.
 _SLICE = 0.1
 _MOST = 1000
+_FEW = 100
 # librdkafka heals these by itself; the records come when the broker is back.
 _PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
@@ -163,7 +165,7 @@ class Polling(Membership):
         self.raise_if_woken()
         self._raise_problem()
         with self._handle.translated("reading records"):
-            messages: list[Message] = self._client.consume(most, wait)
+            messages = self._consume(most, wait)
         if not messages:
             self._handle.raise_refusal("reading records")
             return messages
@@ -172,6 +174,22 @@ class Polling(Membership):
             messages = [message for message in messages if self._is_record(message)]
             if not messages:
                 self._raise_problem()
+        return messages
+
+    def _consume(self, most: int, wait: float) -> list[Message]:
+        """Let librdkafka make its messages, without the garbage collector looking at them.
+
+        Each is an object that the collector counts: a batch of thousands makes it run again and again,
+        over objects that are all in use, and that takes longer than making them.
+        """
+        collects = most > _FEW and gc.isenabled()
+        if collects:
+            gc.disable()
+        try:
+            messages: list[Message] = self._client.consume(most, wait)
+        finally:
+            if collects:
+                gc.enable()
         return messages
 
     def raise_if_woken(self) -> None:

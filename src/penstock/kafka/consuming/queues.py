@@ -1,6 +1,6 @@
 """The queues of a consumer: its own, one for each partition that asks for it, and the main one.
 
-librdkafka has them, its Python binding has not: docs/decisions/007 says how they are built here.
+librdkafka has them, its Python binding has not: docs/decisions/008 says how they are built here.
 """
 
 from __future__ import annotations

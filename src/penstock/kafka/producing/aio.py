@@ -102,7 +102,7 @@ class AsyncProducer:
         rest = headers, timestamp, on_delivery
         parts = self._producer.parts(topic, key, value, format, partition)
         sent = [await self._sent(topic, part, rest) for part in parts]
-        return sent[0] if len(sent) == 1 else SplitDelivery(sent)
+        return sent[0] if len(sent) == 1 else SplitDelivery(parts=sent)
 
     async def send(self, topic: str, key: Any = None, value: Any = None, **rest: Any) -> Record:
         """Hand one value over and wait until it is delivered."""
@@ -181,7 +181,7 @@ class AsyncProducer:
         deadline = time.monotonic() + self.queue_timeout
         while True:
             try:
-                return self._producer.send(topic, *part, rest)
+                return self._producer.send(topic, *part, *rest)
             except QueueFullError:
                 if time.monotonic() > deadline:
                     raise self._producer.queue_full(self.queue_timeout) from None

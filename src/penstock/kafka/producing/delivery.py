@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
 
 from penstock.errors import PenstockError, TransientError
 from penstock.record import Record
@@ -13,13 +16,11 @@ from penstock.record import Record
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-    from penstock.kafka.producing.producer import Producer
-
 OnDelivery = Callable[["PenstockError | None", Record], None]
 """Told of one delivery: the error or None, and the record with its partition and offset."""
 
 
-class Delivery:
+class Delivery(Struct, eq=False, gc=False):
     """One record on its way. librdkafka calls it when the broker has answered.
 
     There is one for each record, so it is as small as can be: its producer is an attribute of a
@@ -34,20 +35,22 @@ class Delivery:
         (await delivery).offset      # in a coroutine
     """
 
-    __slots__ = ("_error", "_message", "_waiter")
-    _producer: Producer
+    _message: Any = None
+    _error: Any = None
+    _producer: ClassVar[Any]
+    _waiters: ClassVar[dict[Delivery, Callable[[], Any]]]
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer."""
-        self._error = None if error is None else self._failed(error, message)
+        if error is not None:
+            self._error = self._failed(error, message)
         self._message = message
-        waiter: Callable[[], None] | None = getattr(self, "_waiter", None)
-        if waiter is not None:
+        if self._waiters and (waiter := self._waiters.pop(self, None)):
             waiter()
 
     def done(self) -> bool:
         """Whether the answer is there."""
-        return hasattr(self, "_message")
+        return self._message is not None
 
     def result(self, timeout: float | None = None) -> Record:
         """Wait for the answer: the record with its partition and offset, or the error.
@@ -74,7 +77,7 @@ class Delivery:
     async def _awaited(self) -> Record:
         if not self.done():
             loop, answered = asyncio.get_running_loop(), asyncio.Event()
-            self._waiter = lambda: loop.call_soon_threadsafe(answered.set)
+            self._waiters[self] = partial(loop.call_soon_threadsafe, answered.set)
             await self._producer.pump.until(answered)
         return self._outcome()
 
@@ -85,7 +88,8 @@ class Delivery:
         return Record(self._message)
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
-        return self._producer.failures.keep(error, message)
+        problem: PenstockError = self._producer.failures.keep(error, message)
+        return problem
 
     def __repr__(self) -> str:
         state = "on its way" if not self.done() else self._error or Record(self._message)
@@ -95,25 +99,22 @@ class Delivery:
 class ReportedDelivery(Delivery):
     """A delivery with a callback of the user's own, who is thereby told of a failure."""
 
-    __slots__ = ("on_delivery",)
-    on_delivery: OnDelivery
+    on_delivery: Any = None
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer, and hand it on."""
-        super().__call__(error, message)
+        Delivery.__call__(self, error, message)
         self.on_delivery(self._error, Record(message, self._error))
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
-        return self._producer.failures.note(error, message)
+        problem: PenstockError = self._producer.failures.note(error, message)
+        return problem
 
 
 class SplitDelivery(Delivery):
     """The deliveries of one value that went out as several records."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Sequence[Delivery]) -> None:
-        self.parts = parts
+    parts: Sequence[Delivery] = ()
 
     def done(self) -> bool:
         """Whether every answer is there."""

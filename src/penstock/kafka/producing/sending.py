@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
+from time import monotonic
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as Client
+from msgspec import defstruct
 
 from penstock.config import Connection
 from penstock.errors import FormatError, PenstockError, QueueFullError, RecordError, TransientError
@@ -20,8 +21,12 @@ from penstock.kafka.pump import Pump
 HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 Rest = tuple["HeadersLike | None", "int | None", "OnDelivery | None"]
 
-# Callbacks are served this often while records keep coming: polling after each one costs speed.
+# Callbacks are served this often while records keep coming: polling after each one costs speed, and
+# so does looking at the clock, which is done after every sixteenth.
 _SERVE_EVERY = 0.005
+SERVE_AFTER = 0b1111
+RARE = (BufferError, KafkaException, TypeError)
+"""What librdkafka raises when it did not take a message."""
 ANY_PARTITION = -1
 
 
@@ -41,12 +46,16 @@ class Sending:
         self._handle = Handle(connection, "producer", on_error=on_error, **overrides)
         with self._handle.translated("making a producer"):
             self._client: Any = Client(self._handle.settings())
+        self._produce = self._client.produce
         self.failures = Failures(self._handle)
         self.pump = Pump(self)
         self._accepted = 0
         self._serve_at = 0.0
-        self._delivery = type("Delivery", (Delivery,), {"__slots__": (), "_producer": self})
-        self._reported = type("Delivery", (ReportedDelivery,), {"__slots__": (), "_producer": self})
+        mine = {"_producer": self, "_waiters": {}}
+        self._delivery: Any = defstruct("Delivery", [], bases=(Delivery,), namespace=mine, gc=False)
+        self._reported: Any = defstruct(
+            "Delivery", [], bases=(ReportedDelivery,), namespace=mine, gc=False
+        )
 
     def __len__(self) -> int:
         """How many records are not yet delivered."""
@@ -57,20 +66,26 @@ class Sending:
         """How many records the brokers have taken."""
         return self._accepted - self.failed - len(self._client)
 
-    def send(self, topic: str, key: Any, value: Any, partition: int | None, rest: Rest) -> Delivery:
+    def send(  # noqa: PLR0917 - called for each record, and a call by position is the fastest
+        self,
+        topic: str,
+        key: Any,
+        value: Any,
+        partition: int | None = None,
+        headers: HeadersLike | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
         """Hand over one message whose key and value are bytes or text already."""
-        headers, timestamp, on_delivery = rest
-        delivery = self._delivery() if on_delivery is None else self._reporting(on_delivery)
-        message = (
-            topic,
-            value,
-            str(key) if type(key) is int else key,
-            ANY_PARTITION if partition is None else partition,
-            delivery,
-            None,
-            0 if timestamp is None else _checked(timestamp),
-            None if headers is None else _as_list(headers),
+        delivery: Delivery = (
+            self._delivery() if on_delivery is None else self._reported(on_delivery=on_delivery)
         )
+        if type(key) is int:
+            key = str(key)
+        place = ANY_PARTITION if partition is None else partition
+        message: tuple[Any, ...] = (topic, value, key, place, delivery)
+        if headers is not None or timestamp is not None:
+            message += (None, _checked(timestamp), _as_list(headers))
         try:
             self._client.produce(*message)
         except BufferError:
@@ -78,8 +93,7 @@ class Sending:
         except (KafkaException, TypeError) as problem:
             raise self._not_taken(problem, topic, key, value) from problem
         self._accepted += 1
-        if time.monotonic() > self._serve_at:
-            self.poll()
+        self.serve()
         return delivery
 
     def send_rows(self, topic: str, batch: Batch) -> int:
@@ -97,11 +111,16 @@ class Sending:
         self.poll()
         return len(batch)
 
+    def serve(self) -> None:
+        """Serve the callbacks that wait, where that was not done a moment ago."""
+        if monotonic() > self._serve_at:
+            self.poll()
+
     def poll(self, timeout: float = 0.0) -> int:
         """Serve the callbacks that wait; `produce` and `flush` do it by themselves."""
         with self._handle.translated("writing records"):
             served: int = self._client.poll(timeout)
-        self._serve_at = time.monotonic() + _SERVE_EVERY
+        self._serve_at = monotonic() + _SERVE_EVERY
         return served
 
     def flush(self, timeout: float | None = None) -> None:
@@ -147,15 +166,10 @@ class Sending:
             f"{kinds}: without a format both are bytes or text; give format='json' (or another)"
         )
 
-    def _reporting(self, on_delivery: OnDelivery) -> Delivery:
-        delivery: ReportedDelivery = self._reported()
-        delivery.on_delivery = on_delivery
-        return delivery
-
     def _wait_for_room(self, message: tuple[Any, ...]) -> None:
-        deadline = time.monotonic() + self.queue_timeout
+        deadline = monotonic() + self.queue_timeout
         while True:
-            if time.monotonic() >= deadline:
+            if monotonic() >= deadline:
                 raise self.queue_full(self.queue_timeout) from None
             self.poll(0.05)
             try:
@@ -169,11 +183,13 @@ class Sending:
             self.failures.keep(error, message)
 
 
-def _as_list(headers: HeadersLike) -> list[tuple[str, bytes | str | None]]:
-    return list(headers.items() if isinstance(headers, Mapping) else headers)
+def _as_list(headers: HeadersLike | None) -> list[tuple[str, bytes | str | None]] | None:
+    return list(headers.items() if isinstance(headers, Mapping) else headers) if headers else None
 
 
-def _checked(timestamp: int) -> int:
+def _checked(timestamp: int | None) -> int:
+    if timestamp is None:
+        return 0
     if timestamp < 1:
         raise RecordError(
             f"timestamp {timestamp} cannot be written: give milliseconds since 1970, at least 1"
