@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests run in so many processes, each with a broker and a Spark session of its own.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench clean constraints
@@ -23,7 +25,7 @@ demo: setup ## stream generated trades into a Parquet table and show it
 	@$(BIN)/penstock demo
 
 test: setup ## every test, with coverage
-	@$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from penstock.errors import FormatError
 from penstock.formats.arrow import Arrow
 
+from .names import named
+
 FORMAT = Arrow()
 TABLE = pa.table(
     {
@@ -198,7 +200,7 @@ def test_a_table_with_the_mark_of_a_scalar_stays_a_table() -> None:
     [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=timezone.utc)], time(1, tzinfo=timezone.utc),
     np.array([2**40], "M8[D]"), np.array([2**62], "M8[h]"), np.array([1], "M8[ps]"), np.array([1j]),
     np.zeros(2, "i4,f8"), [np.int8(1), np.int16(1)], [np.void(b"abc"), None], pa.array([1], pa.date64()),
-], ids=repr)  # fmt: skip
+], ids=named)  # fmt: skip
 def test_what_arrow_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(FormatError):
         FORMAT.encode(value)

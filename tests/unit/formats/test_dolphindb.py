@@ -21,6 +21,8 @@ from penstock.errors import FormatError
 from penstock.formats import dolphindb as ddb
 from penstock.formats.dolphindb import AnyVector, DolphinDB, Int, WireType
 
+from .names import named
+
 FORMAT = DolphinDB()
 EXAMPLES: list[tuple[Any, str]] = [
     (7, "0500 0700000000000000"),
@@ -188,12 +190,12 @@ def hexed(text: str) -> str:
     return text.replace(" ", "")
 
 
-@pytest.mark.parametrize(("value", "expected"), EXAMPLES, ids=lambda each: repr(each)[:40])
+@pytest.mark.parametrize(("value", "expected"), EXAMPLES, ids=named)
 def test_a_python_value_becomes_these_bytes(value: Any, expected: str) -> None:
     assert FORMAT.encode(value).hex() == hexed(expected)
 
 
-@pytest.mark.parametrize(("value", "why"), REFUSED, ids=lambda each: repr(each)[:40])
+@pytest.mark.parametrize(("value", "why"), REFUSED, ids=named)
 def test_what_dolphindb_cannot_hold_is_refused(value: Any, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         FORMAT.encode(value)

@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 from penstock.errors import FormatError
 from penstock.formats.json import Json
 
+from .names import named
+
 FORMAT = Json()
 INF = math.inf
 TABLE = pa.table(
@@ -131,7 +133,7 @@ PLAIN = st.recursive(
 )
 
 
-@pytest.mark.parametrize(("value", "expected"), WRITTEN, ids=lambda each: repr(each)[:40])
+@pytest.mark.parametrize(("value", "expected"), WRITTEN, ids=named)
 def test_a_value_becomes_its_json(value: Any, expected: str) -> None:
     assert FORMAT.encode(value).decode() == expected
 
@@ -151,13 +153,13 @@ def test_a_table_becomes_its_columns_with_every_type() -> None:
     }
 
 
-@pytest.mark.parametrize(("value", "why"), REFUSED, ids=lambda each: repr(each)[:40])
+@pytest.mark.parametrize(("value", "why"), REFUSED, ids=named)
 def test_what_json_cannot_hold_is_refused(value: Any, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         FORMAT.encode(value)
 
 
-@pytest.mark.parametrize("value", INFINITE, ids=lambda each: repr(each)[:40])
+@pytest.mark.parametrize("value", INFINITE, ids=named)
 def test_an_infinity_is_refused_wherever_it_stands(value: Any) -> None:
     with pytest.raises(FormatError, match="JSON has no infinity"):
         FORMAT.encode(value)
