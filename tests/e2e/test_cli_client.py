@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config import Connection
-from penstock.kafka import Admin
+from penstock.kafka import Admin, Producer
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 
@@ -86,13 +86,13 @@ def test_lines_go_in_and_come_out(cli: Cli, made: str) -> None:
     _, err = cli.run("produce", made, given=b"one\n\ntwo\xff\nno newline at the end")
     assert err == f"4 records written to {made}\n"
     assert cli.run("consume", made)[0] == b"one\n\ntwo\xff\nno newline at the end\n"
-    assert cli.run("consume", made, "--format", "raw")[0] == b"onetwo\xffno newline at the end"
-    assert cli.run("consume", made, "--format", "hex", "-n", "1")[0] == b"6f6e65\n"
+    assert cli.run("consume", made, "--output", "raw")[0] == b"onetwo\xffno newline at the end"
+    assert cli.run("consume", made, "-o", "hex", "-n", "1")[0] == b"6f6e65\n"
 
 
 def test_keys_and_headers_come_from_lines_and_options(cli: Cli, made: str) -> None:
     cli.run("produce", made, "--key-separator", "=", "-H", "by=test", given=b"a=1\nb=2=3\n")
-    lines = [json.loads(line) for line in cli.run("consume", made, "--format", "json")[0].split()]
+    lines = [json.loads(line) for line in cli.run("consume", made, "--json")[0].split()]
     assert [(r["key"], r["value"], r["headers"]) for r in lines] == [
         ("a", "1", {"by": "test"}),
         ("b", "2=3", {"by": "test"}),
@@ -105,12 +105,10 @@ def test_json_lines_from_one_topic_go_into_another_unchanged(
 ) -> None:
     first = b'{"key":"k","value":{"a":1},"headers":{"h":["1","2"]},"timestamp":5}\n'
     cli.run("produce", made, "--json", given=first + b'{"value":null}\n{"value_base64":"/w=="}\n')
-    printed = cli.run("consume", made, "--format", "json")[0]
+    printed = cli.run("consume", made, "--json")[0]
     copy = topic("copy")
     cli.run("produce", copy, "--create", "--json", given=printed)
-    assert cli.run("consume", copy, "--format", "json")[0] == printed.replace(
-        made.encode(), copy.encode()
-    )
+    assert cli.run("consume", copy, "--json")[0] == printed.replace(made.encode(), copy.encode())
     assert json.loads(printed.splitlines()[0]) == {
         "topic": made,
         "partition": 0,
@@ -120,6 +118,52 @@ def test_json_lines_from_one_topic_go_into_another_unchanged(
         "value": '{"a":1}',
         "headers": {"h": ["1", "2"]},
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("json", b'{"price":1.5}\n[1,2]\nnull\n'),
+        ("arrow", b'{"price":1.5}\n[1,2]\n"text"\nnull\n'),
+        ("dolphindb", b"[1,2]\n7\nnull\n"),
+        ("long", b"1\n-2\n"),
+        ("double", b"0.1\n"),
+        ("uuid", b"123e4567-e89b-12d3-a456-426614174000\n"),
+        ("string", "é\n".encode()),
+    ],
+)
+def test_values_of_a_format_go_in_and_come_out(
+    cli: Cli, made: str, name: str, lines: bytes
+) -> None:
+    cli.run("produce", made, "--format", name, given=lines)
+    assert cli.run("consume", made, "--format", name) == (lines, "")
+
+
+def test_a_value_that_does_not_decode_is_shown_and_the_next_one_follows(
+    cli: Cli, made: str, connection: Connection
+) -> None:
+    with Producer(connection) as producer:
+        for value in (b"[1, 2]", b"plain text", b'{"a": 1}'):
+            producer.produce(made, None, value)
+    out, err = cli.run("consume", made, "--format", "auto")
+    first, second, third = out.decode().splitlines()
+    assert (first, third) == ("[1,2]", '{"a":1}')
+    assert second.startswith(f"error: {made}[0] offset 1: read as dolphindb, because")
+    assert second.endswith(": b'plain text'")
+    assert err == "1 record did not decode with --format auto\n"
+    documents = [
+        json.loads(line)
+        for line in cli.run("consume", made, "--format", "auto", "--json")[0].splitlines()
+    ]
+    assert [document.get("value") for document in documents] == [[1, 2], None, {"a": 1}]
+    assert documents[1]["error"].startswith("read as dolphindb")
+
+
+def test_a_partition_that_is_not_there_is_refused_before_anything_is_sent(
+    cli: Cli, made: str
+) -> None:
+    _, err = cli.run("produce", made, "--partition", "3", given=b"x\n", code=2)
+    assert f"topic '{made}' has no partition 3; allowed: 0 to 0; to add some: penstock" in err
 
 
 @pytest.mark.parametrize(
@@ -157,18 +201,38 @@ def test_a_group_goes_on_after_what_it_printed_and_shows_its_lag(
     assert unique in [g["name"] for g in json.loads(cli.run("groups", "list", "--json")[0])]
 
 
-def test_follow_prints_what_comes_and_ctrl_c_ends_it_cleanly(cli: Cli, made: str) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_follow_prints_what_comes_and_ctrl_c_ends_it_cleanly(
+    cli: Cli, made: str, end: signal.Signals
+) -> None:
     following = cli.start("consume", made, "--follow")
     try:
         for word in (b"first\n", b"second\n"):
             cli.run("produce", made, given=word)
             assert following.stdout is not None
             assert following.stdout.readline() == word
-        following.send_signal(signal.SIGINT)
+        following.send_signal(end)
         out, err = following.communicate(timeout=30)
     finally:
         following.kill()
     assert (following.returncode, out, err) == (130, b"", b"")
+
+
+def test_an_interrupted_produce_tells_what_was_written(cli: Cli, made: str) -> None:
+    producing = cli.start("produce", made, stdin=subprocess.PIPE)
+    try:
+        assert producing.stdin is not None
+        producing.stdin.write(b"one\n")
+        producing.stdin.flush()
+        assert cli.run("consume", made, "--follow", "-n", "1")[0] == b"one\n"
+        producing.send_signal(signal.SIGINT)
+        _, err = producing.communicate(timeout=30)
+    finally:
+        producing.kill()
+    assert (producing.returncode, err.strip()) == (
+        130,
+        f"interrupted: 1 record written to {made}".encode(),
+    )
 
 
 def test_a_reader_that_goes_away_ends_consume_quietly(cli: Cli, made: str) -> None:

@@ -5,30 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Any
 
-import orjson
 import typer
 
-from penstock.cli.lines import as_document
-from penstock.cli.options import connection_of
-from penstock.cli.output import write
+from penstock.cli.options import connection_of, end_in_order
+from penstock.cli.output import counted, say, write
+from penstock.cli.printing import Output, Printer
+from penstock.cli.values import format_to_read
 from penstock.config import Connection
 from penstock.errors import ConfigError
+from penstock.formats import FORMATS
 from penstock.kafka import Admin, Consumer, Position
 from penstock.kafka.consuming.loops import read_on, read_span, read_to_end
 from penstock.kafka.positions import ALLOWED
 from penstock.record import Record
-
-
-class Format(str, Enum):
-    """How a record is printed."""
-
-    text = "text"
-    json = "json"
-    hex = "hex"
-    raw = "raw"
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,15 @@ def consume(
         str | None,
         typer.Option(metavar="POSITION", help="Where to stop, in the same words. Default: end."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="raw: the bytes alone.")] = Format.text,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help=f"Decode values: {', '.join(FORMATS)}."),
+    ] = None,
+    output: Annotated[
+        Output,
+        typer.Option("--output", "-o", help="json: whole records; raw: the values' bytes alone."),
+    ] = Output.text,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="Stop after so many records.")
     ] = None,
@@ -79,19 +78,46 @@ def consume(
         str | None, typer.Option(metavar="TEXT", help="Print key, TEXT, value (text and hex).")
     ] = None,
 ) -> None:
-    """Print the records of topics, those that are there now or, with --follow, all that come."""
+    """Print the records of topics, those that are there now or, with --follow, all that come.
+
+    For example: penstock consume trades --from -10
+
+    penstock consume trades --follow --format auto --key-separator ': '
+
+    A value that --format does not decode is shown with its error, and the next one follows.
+    """
     wanted = Wanted(topics, start, until, follow, group)
+    printer = Printer(
+        _output(output, as_json), key_separator, None if form is None else format_to_read(form)
+    )
+    end_in_order()
+    try:
+        with _reading(connection_of(context), wanted) as (consumer, batches):
+            _print(batches, printer, count, consumer if group else None)
+    finally:
+        if printer.failed:
+            say(f"{counted(printer.failed, 'record')} did not decode with --format {form}")
+
+
+def _print(
+    batches: Iterator[list[Record]], printer: Printer, count: int | None, member: Consumer | None
+) -> None:
     printed = 0
-    with _reading(connection_of(context), wanted) as (consumer, batches):
-        for records in batches:
-            shown = records if count is None else records[: count - printed]
-            if not _show(shown, _printer(form, key_separator)):
-                return
-            printed += len(shown)
-            if group and shown:
-                consumer.commit({(r.topic, r.partition): r.offset + 1 for r in shown})
-            if printed == count:
-                return
+    for records in batches:
+        shown = records if count is None else records[: count - printed]
+        if not _show(shown, printer):
+            return
+        printed += len(shown)
+        if member and shown:
+            member.commit({(r.topic, r.partition): r.offset + 1 for r in shown})
+        if printed == count:
+            return
+
+
+def _output(given: Output, as_json: bool) -> Output:
+    if as_json and given not in (Output.text, Output.json):
+        raise ConfigError(f"--json and --output {given.value} were both given; give one of them")
+    return Output.json if as_json else given
 
 
 @contextmanager
@@ -130,23 +156,3 @@ def _show(records: Iterable[Record], printed: Callable[[Record], bytes]) -> bool
     except BrokenPipeError:
         return False
     return True
-
-
-def _printer(form: Format, separator: str | None) -> Callable[[Record], bytes]:
-    if form is Format.json:
-        return lambda record: orjson.dumps(as_document(record), option=orjson.OPT_APPEND_NEWLINE)
-    if form is Format.raw:
-        return lambda record: record.value or b""
-    shown = bytes.hex if form is Format.hex else _text
-    between = "" if separator is None else separator
-    return lambda record: _line(record, shown, between).encode(errors="surrogateescape")
-
-
-def _line(record: Record, shown: Callable[[bytes], str], separator: str) -> str:
-    value = shown(record.value or b"")
-    return f"{shown(record.key or b'')}{separator}{value}\n" if separator else f"{value}\n"
-
-
-def _text(data: bytes) -> str:
-    # Bytes that are no UTF-8 go through as they are: a terminal shows them as it can.
-    return data.decode(errors="surrogateescape")

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
 from penstock.errors import ConfigError, RecordError, nearest
 from penstock.record import Headers, Record
 
-_ORIGIN = ("topic", "partition", "offset")
+# What `consume --json` prints and a new record does not take over.
+_ORIGIN = ("topic", "partition", "offset", "error")
 _FIELDS = ("key", "value", "headers", "timestamp", "key_base64", "value_base64", *_ORIGIN)
+
+
+class Encoder(Protocol):
+    """What makes bytes of values: `--format`."""
+
+    def of_text(self, text: bytes) -> bytes | None:
+        """Give the bytes of the value that a text means."""
+        ...
+
+    def of_value(self, value: Any) -> bytes | None:
+        """Give the bytes of a value of a JSON document."""
+        ...
 
 
 class Draft(NamedTuple):
@@ -34,6 +47,7 @@ class LineReader:
     key: str | None = None
     separator: str | None = None
     headers: Headers = ()
+    format: Encoder | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and (self.as_json or self.key is not None):
@@ -49,26 +63,30 @@ class LineReader:
             try:
                 yield self._draft(line)
             except RecordError as error:
-                raise RecordError(
-                    f"line {number}: {error}; the {number - 1} lines before it were sent"
-                ) from error
+                before = (
+                    "nothing was sent" if number == 1 else f"the {number - 1} before it went out"
+                )
+                raise RecordError(f"line {number}: {error}; {before}") from error
 
     def _draft(self, line: bytes) -> Draft:
         if self.as_json:
             return self._from_json(line)
         if self.separator is None:
-            return Draft(_bytes(self.key), line, self.headers)
+            return Draft(_bytes(self.key), self._value(line), self.headers)
         key, found, value = line.partition(self.separator.encode())
         if not found:
             raise RecordError(f"there is no {self.separator!r} between key and value")
-        return Draft(key, value, self.headers)
+        return Draft(key, self._value(value), self.headers)
+
+    def _value(self, text: bytes) -> bytes | None:
+        return text if self.format is None else self.format.of_text(text)
 
     def _from_json(self, line: bytes) -> Draft:
         fields = _object(line)
-        key = _payload(fields, "key")
+        key = _payload(fields, "key", _bytes)
         return Draft(
             key=_bytes(self.key) if key is None else key,
-            value=_payload(fields, "value"),
+            value=_payload(fields, "value", self.format.of_value if self.format else _bytes),
             headers=(*self.headers, *_headers(fields.get("headers") or {})),
             timestamp=_timestamp(fields.get("timestamp")),
         )
@@ -90,7 +108,7 @@ def as_document(record: Record) -> dict[str, Any]:
     """A record as JSON; what is not UTF-8 comes in base64, under a name that says so."""
     headers: dict[str, Any] = {}
     for name, value in record.headers:
-        shown = _text_or_base64(value)
+        shown = text_or_base64(value)
         # Kafka allows a name twice; JSON readers do not.
         headers[name] = shown if name not in headers else [*_listed(headers[name]), shown]
     return {
@@ -117,10 +135,12 @@ def _object(line: bytes) -> dict[str, Any]:
     return fields
 
 
-def _payload(fields: dict[str, Any], name: str) -> bytes | None:
+def _payload(
+    fields: dict[str, Any], name: str, encode: Callable[[Any], bytes | None]
+) -> bytes | None:
     encoded = fields.get(f"{name}_base64")
     if encoded is None:
-        return _bytes(fields.get(name))
+        return encode(fields.get(name))
     return _unbase64(encoded, f"{name}_base64")
 
 
@@ -160,11 +180,16 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _named(name: str, value: bytes | None) -> dict[str, str | None]:
-    shown = _text_or_base64(value)
+    shown = text_or_base64(value)
     return {f"{name}_base64": shown["base64"]} if isinstance(shown, dict) else {name: shown}
 
 
-def _text_or_base64(value: bytes | None) -> Any:
+def text_or_base64(value: bytes | None) -> Any:
+    """Bytes for JSON: text where they are UTF-8, otherwise base64 in an object that says so.
+
+    >>> text_or_base64(b"abc"), text_or_base64(bytes([255]))
+    ('abc', {'base64': '/w=='})
+    """
     if value is None:
         return None
     try:

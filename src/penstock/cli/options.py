@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -60,3 +61,8 @@ def connection_of(context: typer.Context) -> Connection:
     """The connection that a command is to use."""
     cluster: Cluster = context.obj
     return cluster.find()
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end a command as Ctrl-C does: what is open is closed, and the exit code is 130."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -36,6 +36,15 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, in words that fit it.
+
+    >>> counted(1, "record"), counted(1500, "record")
+    ('1 record', '1500 records')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def print_json(value: Any) -> None:
     """One JSON document; with line breaks where a person looks at it."""
     options = orjson.OPT_APPEND_NEWLINE

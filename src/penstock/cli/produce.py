@@ -11,8 +11,9 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from penstock.cli.lines import Draft, LineReader, header
-from penstock.cli.options import connection_of
-from penstock.cli.output import messages, say
+from penstock.cli.options import connection_of, end_in_order
+from penstock.cli.output import counted, messages, say
+from penstock.cli.values import format_to_write
 from penstock.errors import ConfigError
 from penstock.kafka import Admin, Producer
 
@@ -27,6 +28,15 @@ def produce(
         bool,
         typer.Option("--json", help='Lines are {"key": .., "value": .., "headers": {..}}.'),
     ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Encode values: json, arrow, dolphindb (from JSON), "
+            "string, short, integer, long, float, double, bytes, uuid, plain (from text).",
+        ),
+    ] = None,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Each line is key, TEXT, value.")
@@ -35,29 +45,49 @@ def produce(
         list[str] | None,
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record."),
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Default: by key.")] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="The partition of every record. Default: by key.")
+    ] = None,
     create: Annotated[bool, typer.Option("--create", help="Make a topic that is missing.")] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until a delivery fails.")] = 30.0,
 ) -> None:
     """Write the lines of stdin to a topic, one record for each.
 
-    With --json a value that is not a string is written as JSON, null makes a tombstone, and
-    key_base64 and value_base64 hold bytes. The topic, partition and offset that
-    'penstock consume --format json' prints are left out of account.
+    For example: echo 'A:1.5' | penstock produce trades --key-separator : --format double
+
+    penstock consume trades --json | penstock produce copy --json --create
+
+    Without --format the line is the value, byte for byte. With --json a value that is not a string is
+    written as JSON, null makes a tombstone, and key_base64 and value_base64 hold bytes. The topic,
+    partition, offset and error that 'penstock consume --json' prints are left out of account.
     """
     reader = LineReader(
         as_json=as_json,
         key=key,
         separator=key_separator,
         headers=tuple(header(text) for text in headers or ()),
+        format=None if form is None else format_to_write(form),
     )
     connection = connection_of(context)
     with Admin(connection) as admin:
         _have_topic(admin, topic, create)
+        _have_partition(admin, topic, partition)
+    end_in_order()
     limit = int(timeout * 1000)
-    with Producer(connection, queue_timeout=timeout, message_timeout_ms=limit) as producer:
+    producer = Producer(connection, queue_timeout=timeout, message_timeout_ms=limit)
+    with _telling(producer, topic), producer:
         _send(producer, topic, partition, reader.drafts(_lines()))
-    say(f"{producer.delivered} records written to {topic}")
+
+
+@contextmanager
+def _telling(producer: Producer, topic: str) -> Iterator[None]:
+    """Say how many were written, also after Ctrl-C; an error says it in its own words."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted: {counted(producer.delivered, 'record')} written to {topic}")
+        raise
+    say(f"{counted(producer.delivered, 'record')} written to {topic}")
 
 
 def _send(producer: Producer, topic: str, partition: int | None, drafts: Iterable[Draft]) -> None:
@@ -84,6 +114,15 @@ def _have_topic(admin: Admin, topic: str, create: bool) -> None:
         if not create:
             raise
         admin.create_topic(topic)
+
+
+def _have_partition(admin: Admin, topic: str, partition: int | None) -> None:
+    there = [number for _, number in admin.partitions([topic])]
+    if partition is not None and partition not in there:
+        raise ConfigError(
+            f"topic {topic!r} has no partition {partition}; allowed: 0 to {max(there)}; to add some: "
+            f"penstock topics alter {topic} --partitions {partition + 1}"
+        )
 
 
 def _lines() -> Iterator[bytes]:

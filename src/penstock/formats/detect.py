@@ -29,7 +29,14 @@ class Auto:
         """Give the value of bytes in one of the formats that can be told apart."""
         if not data:
             return None
-        return detect(data).decode(data, topic)
+        found = detect(data)
+        try:
+            return found.decode(data, topic)
+        except FormatError as error:
+            raise FormatError(
+                f"read as {found.name}, because of its first bytes: {error}; "
+                "name the format where it is known, e.g. string for text"
+            ) from error
 
 
 def detect(data: bytes) -> Format:

@@ -1,6 +1,7 @@
 import pytest
 
-from penstock.cli.consume import Format, Wanted, _printer
+from penstock.cli.consume import Wanted
+from penstock.cli.printing import Output, Printer
 from penstock.errors import ConfigError
 from penstock.record import Record
 
@@ -8,25 +9,25 @@ RECORD = Record.of("t", 1, 2, key=b"k", value=b"v\xff", timestamp=3)
 
 
 @pytest.mark.parametrize(
-    ("form", "separator", "printed"),
+    ("output", "separator", "printed"),
     [
-        (Format.text, None, b"v\xff\n"),
-        (Format.text, ":", b"k:v\xff\n"),
-        (Format.hex, None, b"76ff\n"),
-        (Format.hex, " ", b"6b 76ff\n"),
-        (Format.raw, None, b"v\xff"),
+        (Output.text, None, b"v\xff\n"),
+        (Output.text, ":", b"k:v\xff\n"),
+        (Output.hex, None, b"76ff\n"),
+        (Output.hex, " ", b"6b 76ff\n"),
+        (Output.raw, None, b"v\xff"),
         (
-            Format.json,
+            Output.json,
             None,
             b'{"topic":"t","partition":1,"offset":2,"timestamp":3,"key":"k",'
             b'"value_base64":"dv8=","headers":{}}\n',
         ),
     ],
 )
-def test_a_record_is_printed_in_the_format_asked_for(
-    form: Format, separator: str | None, printed: bytes
+def test_a_record_is_printed_in_the_form_asked_for(
+    output: Output, separator: str | None, printed: bytes
 ) -> None:
-    assert _printer(form, separator)(RECORD) == printed
+    assert Printer(output, separator)(RECORD) == printed
 
 
 @pytest.mark.parametrize(
