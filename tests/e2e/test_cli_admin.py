@@ -171,7 +171,7 @@ def test_a_group_that_is_read_is_not_reset(run: Run, made: str, connection: Conn
 
 def test_groups_are_deleted_after_a_question(run: Run, made: str, connection: Connection) -> None:
     _, err = run("groups", "delete", made, given="no\n", code=1)
-    assert err == f"delete {made} with their offsets? [y/N] nothing was deleted\n"
+    assert err == f"delete {made} with all committed offsets? [y/N] nothing was deleted\n"
     assert run("groups", "delete", made, "--yes") == ("", f"group {made} deleted\n")
     assert committed(connection, made) == []
     _, err = run("groups", "delete", made, "--yes", code=2)
@@ -183,7 +183,7 @@ def test_the_cluster_is_shown(run: Run, made: str, connection: Connection) -> No
     out, err = run("cluster")
     assert out == f"id\thost\tport\track\trole\n1\t{host}\t{port}\t\tcontroller\n"
     told: dict[str, Any] = json.loads(run("cluster", "--json")[0])
-    assert err == f"cluster {told['id']}, 1 brokers, controller 1\n"
+    assert err == f"cluster {told['id']}, 1 broker, controller 1\n"
     assert list(told) == ["id", "controller", "brokers", "consumerGroups", "topics"]
     assert told["brokers"] == [{"id": 1, "host": host, "port": int(port)}]
     assert told["consumerGroups"][made]["state"] == "Empty"

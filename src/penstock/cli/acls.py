@@ -123,7 +123,10 @@ def remove_acls(
     """
     wanted = AclFilter(principal, operation, resource, name, permission, pattern, host)
     if wanted == AclFilter():
-        raise ConfigError("which rules? give at least one of --principal, --resource, --name, ...")
+        raise ConfigError(
+            "which rules? give at least one of --principal, --operation, --resource, --name, --pattern, "
+            "--host; 'penstock acls list' with the same options shows what would go"
+        )
     with Admin(connection_of(context)) as admin:
         found = admin.acls(wanted)
         _print(found)

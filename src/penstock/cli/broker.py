@@ -46,6 +46,10 @@ def start(
 ) -> None:
     """Start a broker and show how to connect; Ctrl-C stops it, unless --detach.
 
+    For example: penstock broker start --detach
+
+    penstock broker start --port 0 --security sasl_ssl --mechanism SCRAM-SHA-512
+
     Other commands then reach it through the connection 'embedded', which is the default where no
     other one is set up.
     """
@@ -170,7 +174,10 @@ def logs(
     lines: Annotated[int, typer.Option("-n", min=0, help="How many of the last lines.")] = 50,
     program: Annotated[str, typer.Option(help="node-1, node-2, node-3 or registry.")] = "node-1",
 ) -> None:
-    """Print the log of the running broker."""
+    """Print the log of the running broker.
+
+    For example: penstock broker logs --follow
+    """
     found = running.find()
     if found is None:
         raise BrokerUnavailableError(NOT_RUNNING)

@@ -33,7 +33,10 @@ def list_groups(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @app.command("describe")
 def describe_group(context: typer.Context, group: Name, as_json: JsonOption = False) -> None:
-    """Show a group's members, and its committed offset, end and lag in each partition."""
+    """Show a group's members, and its committed offset, end and lag in each partition.
+
+    For example: penstock groups describe billing
+    """
     with Admin(connection_of(context)) as admin:
         detail = admin.describe_group(group)
     if as_json:
@@ -90,11 +93,14 @@ def delete_groups(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="Their names.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete groups with the offsets they committed; refused while a group has members."""
+    """Delete groups with the offsets they committed; refused while a group has members.
+
+    For example: penstock groups delete billing billing-test --yes
+    """
     with Admin(connection_of(context)) as admin:
         for group in groups:
             admin.describe_group(group)  # all of them must be there before the first one goes
-        if not yes and not confirmed(f"delete {', '.join(groups)} with their offsets?"):
+        if not yes and not confirmed(f"delete {', '.join(groups)} with all committed offsets?"):
             say("nothing was deleted")
             raise typer.Exit(1)
         for group in groups:

@@ -31,6 +31,8 @@ def run(
 ) -> None:
     """Run a pipeline until Ctrl-C, or, with --once, until what is there now is done.
 
+    For example: penstock run trades.yaml --once
+
     Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
     """
     pipeline = _on_the_cluster_given(read_pipeline(file), context.obj)
@@ -77,7 +79,10 @@ def _interruptible() -> Iterator[Event]:
 
 
 def check(file: Definition, as_json: JsonOption = False) -> None:
-    """Check a definition: every error with its line, without starting Spark."""
+    """Check a definition: every error with its line, without starting Spark.
+
+    For example: penstock check trades.yaml
+    """
     try:
         pipeline = read_pipeline(file)
     except DefinitionError as error:

@@ -25,7 +25,10 @@ def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the topics of the cluster."""
+    """List the topics of the cluster.
+
+    For example: penstock topics list --json
+    """
     with Admin(connection_of(context)) as admin:
         topics = admin.topics(internal=internal)
     if as_json:
@@ -44,6 +47,8 @@ def describe_topic(
     as_json: JsonOption = False,
 ) -> None:
     """Show a topic's partitions, and the settings that were made for it.
+
+    For example: penstock topics describe trades --all
 
     With --all every setting is shown with its source: topic (made for this topic), broker or cluster
     (changed while running), file (the broker's properties), default (Kafka's own).
@@ -121,7 +126,10 @@ def delete_topics(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Their names.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete topics with every record in them."""
+    """Delete topics with every record in them.
+
+    For example: penstock topics delete trades trades-copy --yes
+    """
     with Admin(connection_of(context)) as admin:
         admin.partitions(topics)  # all of them must be there before the first one goes
         if not yes and not confirmed(f"delete {', '.join(topics)} with all records?"):
