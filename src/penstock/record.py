@@ -46,7 +46,7 @@ class Record(Struct, frozen=True, eq=False, gc=False):
         """Make a record by hand, for a test or an example."""
         moment = (0, 0) if timestamp is None else (1, timestamp)
         message = Message(topic, partition, offset, key, value, list(headers), None, moment)
-        return cls(message, error)
+        return record_of(message, error)
 
     @property
     def topic(self) -> str:
@@ -105,3 +105,12 @@ class Record(Struct, frozen=True, eq=False, gc=False):
         names = ("topic", "partition", "offset", "key", "value", "timestamp", "headers", "error")
         shown = zip(names, self._fields(), strict=True)
         return f"Record({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+
+class _FailedRecord(Record, frozen=True, eq=False, gc=True):
+    """A record with an error: one that is raised holds the frames that hold the record, in a circle."""
+
+
+def record_of(message: Message, error: PenstockError | None) -> Record:
+    """The record of a message that may have an error, such that the collector can free it."""
+    return Record(message) if error is None else _FailedRecord(message, error)

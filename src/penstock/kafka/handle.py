@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from penstock.config import Connection
 from penstock.errors import PenstockError
+from penstock.kafka.callbacks import Callbacks
 from penstock.kafka.errors import describe_event, refusal, translate
 
 Role = Literal["producer", "consumer", "admin"]
@@ -47,6 +48,7 @@ class Handle:
         self.connection = connection
         self.brokers = connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
+        self.callbacks = Callbacks()
         self._on_error = on_error
         self._end: KafkaError | None = None
         self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
@@ -86,4 +88,4 @@ class Handle:
     def _heard(self, error: KafkaError) -> None:
         self.seen.append(error)
         if self._on_error is not None:
-            self._on_error(*describe_event(error))
+            self.callbacks.run(self._on_error, *describe_event(error))

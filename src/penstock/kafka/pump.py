@@ -40,7 +40,7 @@ class Pump:
         while len(self._producer):
             # A producer that ended still answers for each of its records: those who wait are told there.
             with suppress(PenstockError):
-                self._producer.poll()
+                self._producer.serve_now()
             await asyncio.sleep(TICK)
 
 
@@ -50,8 +50,14 @@ async def finish(call: Callable[..., T], *args: Any) -> T:
     A commit cannot be taken back half way, and two threads must not use one client.
     """
     task = asyncio.ensure_future(asyncio.to_thread(call, *args))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as problem:
+            cancelled = problem
+    if cancelled is None:
+        return task.result()
+    # Asked for, so that the loop does not complain of an error that nobody looked at.
+    task.exception()
+    raise cancelled

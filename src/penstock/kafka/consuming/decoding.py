@@ -6,7 +6,7 @@ from confluent_kafka import Message
 
 from penstock.errors import PenstockError, TransientError
 from penstock.formats import Format
-from penstock.record import Record
+from penstock.record import Record, record_of
 
 
 def decode_all(
@@ -24,7 +24,7 @@ def decode_all(
         error = away or _decode(message, format, key_format)
         if isinstance(error, TransientError):
             away = error
-        records.append(Record(message, error))
+        records.append(record_of(message, error))
     return records
 
 

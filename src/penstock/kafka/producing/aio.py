@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from math import inf
 from typing import Any
 
 from penstock.config import Connection
-from penstock.errors import PenstockError, QueueFullError, TransientError
+from penstock.errors import PenstockError, QueueFullError
 from penstock.formats import Format
 from penstock.kafka.consuming.aio import AsyncConsumer
 from penstock.kafka.handle import Partition
+from penstock.kafka.producing.arguments import HeadersLike, headers_of
 from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
 from penstock.kafka.producing.producer import Producer
-from penstock.kafka.producing.sending import HeadersLike, Rest
+from penstock.kafka.producing.sending import Rest
 from penstock.kafka.producing.splitting import Sizes
 from penstock.kafka.producing.tables import Columns
 from penstock.kafka.pump import TICK, finish
@@ -93,13 +96,13 @@ class AsyncProducer:
         format: str | Format | None = None,
         partition: int | None = None,
         headers: HeadersLike | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Hand one value over, waiting only while the queue is full. Await the answer, or let it go."""
         if self._producer.chooses:
             await finish(self._producer.partitions_of, topic)
-        rest = headers, timestamp, on_delivery
+        rest = headers_of(headers), timestamp, on_delivery
         parts = self._producer.parts(topic, key, value, format, partition)
         sent = [await self._sent(topic, part, rest) for part in parts]
         return sent[0] if len(sent) == 1 else SplitDelivery(parts=sent)
@@ -117,37 +120,41 @@ class AsyncProducer:
             await finish(self._producer.partitions_of, topic)
         for batch in self._producer.batches_of(topic, rows, Columns(**columns), format):
             for value, key, partition, moment in batch:
-                part = (key, value, None if partition < 0 else partition)
-                await self._sent(topic, part, (None, moment or None, None))
+                await self._sent(topic, (key, value, partition), (None, moment or None, None))
             count += len(batch)
             await asyncio.sleep(0)
         return count
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until everything is delivered; raise when something was not."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while len(self._producer):
-            if deadline is not None and time.monotonic() > deadline:
-                break
-            self._producer.poll()
-            await asyncio.sleep(TICK)
-        self._producer.flush(0)
+        await self._emptied(timeout)
+        self._producer.raise_left(len(self._producer), timeout or 0)
 
     async def close(self) -> None:
         """Deliver what waits. The producer can be used no more."""
-        await self.flush()
+        await self._emptied()
+        await finish(self._producer.close)
 
     # -- transactions
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer]:
         """Run a block as one transaction: committed at its end, aborted when it raises."""
-        await self.begin_transaction()
+        await self._begun()
         try:
             yield self
             await self.commit_transaction()
         except BaseException:
             # A producer that was fenced cannot even abort; what went wrong first is what counts.
+            with suppress(PenstockError):
+                await self.abort_transaction()
+            raise
+
+    async def _begun(self) -> None:
+        try:
+            await self.begin_transaction()
+        except asyncio.CancelledError:
+            # The thread went on to the end: what it began is nobody's.
             with suppress(PenstockError):
                 await self.abort_transaction()
             raise
@@ -169,15 +176,22 @@ class AsyncProducer:
 
     async def commit_transaction(self) -> None:
         """Deliver what waits and commit: from now on others see it."""
-        with suppress(TransientError):
-            await self.flush()
+        await self._emptied(self.timeout_ms / 1000)
         await finish(self._producer.commit_transaction)
 
     async def abort_transaction(self) -> None:
         """Forget everything since the beginning of the transaction."""
         await finish(self._producer.abort_transaction)
 
-    async def _sent(self, topic: str, part: tuple[Any, Any, int | None], rest: Rest) -> Delivery:
+    async def _emptied(self, timeout: float | None = None) -> None:
+        """Serve callbacks until nothing waits, or the time is up."""
+        forever = timeout is None or timeout < 0
+        deadline = inf if forever else time.monotonic() + (timeout or 0)
+        while len(self._producer) and time.monotonic() <= deadline:
+            self._producer.serve_now()
+            await asyncio.sleep(TICK)
+
+    async def _sent(self, topic: str, part: tuple[Any, Any, int], rest: Rest) -> Delivery:
         deadline = time.monotonic() + self.queue_timeout
         while True:
             try:
@@ -185,5 +199,5 @@ class AsyncProducer:
             except QueueFullError:
                 if time.monotonic() > deadline:
                     raise self._producer.queue_full(self.queue_timeout) from None
-            self._producer.poll()
+            self._producer.serve_now()
             await asyncio.sleep(TICK)

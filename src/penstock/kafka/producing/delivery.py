@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from contextlib import suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
 from penstock.errors import PenstockError, TransientError
-from penstock.record import Record
+from penstock.record import Record, record_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 OnDelivery = Callable[["PenstockError | None", Record], None]
-"""Told of one delivery: the error or None, and the record with its partition and offset."""
+"""Told of one delivery: the error or None, and the record with its partition and offset.
+
+What it raises comes out of the next `poll`, `flush` or `close` of the producer.
+"""
+Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
 class Delivery(Struct, eq=False, gc=False):
@@ -38,15 +43,18 @@ class Delivery(Struct, eq=False, gc=False):
     _message: Any = None
     _error: Any = None
     _producer: ClassVar[Any]
-    _waiters: ClassVar[dict[Delivery, Callable[[], Any]]]
+    _waiters: ClassVar[dict[Delivery, list[Waiter]]]
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer."""
         if error is not None:
             self._error = self._failed(error, message)
         self._message = message
-        if self._waiters and (waiter := self._waiters.pop(self, None)):
-            waiter()
+        if self._waiters:
+            for loop, answered in list(self._waiters.pop(self, ())):
+                # A loop that has ended has nobody left who waits.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(answered.set)
 
     def done(self) -> bool:
         """Whether the answer is there."""
@@ -64,7 +72,7 @@ class Delivery(Struct, eq=False, gc=False):
                     f"no answer from {self._producer.connection.brokers} within {timeout:g} s; "
                     "the record is still on its way: wait longer, or check the broker"
                 )
-            self._producer.poll(0.05)
+            self._producer.serve_now(0.05)
         return self._outcome()
 
     def results(self, timeout: float | None = None) -> list[Record]:
@@ -76,15 +84,26 @@ class Delivery(Struct, eq=False, gc=False):
 
     async def _awaited(self) -> Record:
         if not self.done():
-            loop, answered = asyncio.get_running_loop(), asyncio.Event()
-            self._waiters[self] = partial(loop.call_soon_threadsafe, answered.set)
-            await self._producer.pump.until(answered)
+            await self._answered()
         return self._outcome()
+
+    async def _answered(self) -> None:
+        waiter = asyncio.get_running_loop(), asyncio.Event()
+        waiters = self._waiters.setdefault(self, [])
+        waiters.append(waiter)
+        try:
+            # Another thread may have taken the answer in, a moment before there was somebody to tell.
+            if not self.done():
+                await self._producer.pump.until(waiter[1])
+        finally:
+            waiters.remove(waiter)
 
     def _outcome(self) -> Record:
         if self._error is not None:
             self._producer.failures.told(self._error)
-            raise self._error
+            # A copy: with its traceback the error would hold this delivery, and the delivery the error,
+            # for ever, because the collector does not look at deliveries.
+            raise copy(self._error)
         return Record(self._message)
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
@@ -104,7 +123,10 @@ class ReportedDelivery(Delivery):
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer, and hand it on."""
         Delivery.__call__(self, error, message)
-        self.on_delivery(self._error, Record(message, self._error))
+        told = record_of(message, self._error)
+        # The callback may hold this delivery, and the collector does not look at deliveries.
+        on_delivery, self.on_delivery = self.on_delivery, None
+        self._producer.callbacks.run(on_delivery, self._error, told)
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
         problem: PenstockError = self._producer.failures.note(error, message)

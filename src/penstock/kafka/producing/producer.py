@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
 
 from penstock.config import Connection
@@ -11,15 +12,17 @@ from penstock.errors import PenstockError
 from penstock.formats import Format, find_format
 from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.handle import Partition
+from penstock.kafka.producing.arguments import (
+    ANY_PARTITION,
+    TAKEN,
+    HeadersLike,
+    headers_of,
+    key_of,
+    partition_of,
+)
 from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
 from penstock.kafka.producing.partitioning import Partitioner, Partitions
-from penstock.kafka.producing.sending import (
-    ANY_PARTITION,
-    RARE,
-    SERVE_AFTER,
-    HeadersLike,
-    Sending,
-)
+from penstock.kafka.producing.sending import RARE, SERVE_AFTER, Sending
 from penstock.kafka.producing.splitting import Sizes
 from penstock.kafka.producing.tables import Batch, Columns
 from penstock.kafka.producing.transactions import Transactions
@@ -72,7 +75,8 @@ class Producer(Sending):
         else:
             # What was handed over is still delivered, but must not hide the error on its way up.
             with suppress(PenstockError):
-                self.flush(_LAST_CHANCE)
+                self.emptied(_LAST_CHANCE)
+            self.end()
 
     # -- writing
 
@@ -84,18 +88,20 @@ class Producer(Sending):
         format: str | Format | None = None,
         partition: int | None = None,
         headers: HeadersLike | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Hand one value over; wait for what comes back, await it, or let it go.
 
         Without a format a value is bytes or text. A vector or table that is larger than
         `sizes.message` goes out as several records. The same key always goes to the same partition; a
-        key is bytes, text or a whole number (sent as text). A timestamp is in milliseconds since
-        1970, and at least 1: librdkafka takes 0 for "now".
+        key is bytes, text or a whole number (sent as text). A timestamp is a time, or milliseconds
+        since 1970 and at least 1: librdkafka takes 0 for "now".
         """
         if (
             self._plain
+            and value.__class__ in TAKEN
+            and key.__class__ in TAKEN
             and format is None
             and headers is None
             and timestamp is None
@@ -112,7 +118,7 @@ class Producer(Sending):
             if not accepted & SERVE_AFTER:
                 self.serve()
             return delivery
-        rest = (headers, timestamp, on_delivery)
+        rest = (headers_of(headers), timestamp, on_delivery)
         parts = self.parts(topic, key, value, format, partition)
         sent = [self.send(topic, *part, *rest) for part in parts]
         return sent[0] if len(sent) == 1 else SplitDelivery(parts=sent)
@@ -124,25 +130,21 @@ class Producer(Sending):
         value: Any,
         format: str | Format | None,
         partition: int | None,
-    ) -> Iterator[tuple[Any, Any, int | None]]:
+    ) -> Iterator[tuple[Any, Any, int]]:
         """The messages that a value becomes: key, value, and the partition where one is chosen here."""
         wanted = self._format if format is None else find_format(format)
-        key, value, partition = self._part(topic, key, value, partition)
+        key = self._key(topic, key)
+        partition = self._chosen(topic, key, partition_of(partition))
         if wanted is None or value is None:
             yield key, value, partition
             return
         for piece in self.sizes.pieces(value, lambda part: wanted.encode(part, topic)):
             yield key, piece, partition
 
-    def _part(
-        self, topic: str, key: Any, value: Any, partition: int | None
-    ) -> tuple[Any, Any, int | None]:
-        if key is not None and self._key_format is not None:
-            key = self._key_format.encode(key, topic)
-        if partition in (None, ANY_PARTITION) and self._partitioner is not None:
-            seconds = self.timeout_ms / 1000
-            partition = self._partitions.choose(self._partitioner, topic, key, seconds)
-        return key, value, partition
+    def _key(self, topic: str, key: Any) -> Any:
+        if key is None or self._key_format is None:
+            return key if type(key) in TAKEN else key_of(key)
+        return self._key_format.encode(key, topic)
 
     def produce_table(
         self,
@@ -174,7 +176,8 @@ class Producer(Sending):
         if columns.value is None and wanted is None:
             wanted = find_format("json")
         encode = None if wanted is None else lambda one: wanted.encode(one, topic)
-        return (self._placed(topic, batch) for batch in columns.batches(rows, encode))
+        batches = columns.batches(rows, encode, lambda key: self._key(topic, key))
+        return (self._placed(topic, batch) for batch in batches)
 
     def partitions_of(self, topic: str) -> int:
         """How many partitions a topic has, asked of the cluster where it is not known yet."""
@@ -186,12 +189,14 @@ class Producer(Sending):
         return self._partitioner is not None
 
     def _placed(self, topic: str, batch: Batch) -> Batch:
-        if self._key_format is None and self._partitioner is None:
+        if self._partitioner is None:
             return batch
-        parts = (
-            (self._part(topic, key, value, place), moment) for value, key, place, moment in batch
-        )
-        return [(v, k, ANY_PARTITION if p is None else p, moment) for (k, v, p), moment in parts]
+        return [(v, k, self._chosen(topic, k, place), moment) for v, k, place, moment in batch]
+
+    def _chosen(self, topic: str, key: Any, partition: int) -> int:
+        if partition != ANY_PARTITION or self._partitioner is None:
+            return partition
+        return self._partitions.choose(self._partitioner, topic, key, self.timeout_ms / 1000)
 
     # -- transactions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from operator import length_hint
 from time import monotonic
 from typing import Any
 
@@ -11,23 +11,32 @@ from confluent_kafka import Producer as Client
 from msgspec import defstruct
 
 from penstock.config import Connection
-from penstock.errors import FormatError, PenstockError, QueueFullError, RecordError, TransientError
+from penstock.errors import ConfigError, FormatError, PenstockError, QueueFullError, TransientError
+from penstock.kafka.closed import Closed
 from penstock.kafka.handle import Handle, OnError
+from penstock.kafka.producing.arguments import (
+    TAKEN,
+    HeadersLike,
+    bytes_of,
+    headers_of,
+    key_of,
+    moment_of,
+    partition_of,
+    topic_of,
+)
 from penstock.kafka.producing.delivery import Delivery, OnDelivery, ReportedDelivery
 from penstock.kafka.producing.failures import Failures
 from penstock.kafka.producing.tables import Batch
 from penstock.kafka.pump import Pump
 
-HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
-Rest = tuple["HeadersLike | None", "int | None", "OnDelivery | None"]
+Rest = tuple["HeadersLike | None", Any, "OnDelivery | None"]
 
 # Callbacks are served this often while records keep coming: polling after each one costs speed, and
 # so does looking at the clock, which is done after every sixteenth.
 _SERVE_EVERY = 0.005
 SERVE_AFTER = 0b1111
-RARE = (BufferError, KafkaException, TypeError)
+RARE = (BufferError, KafkaException, TypeError, ValueError, OverflowError)
 """What librdkafka raises when it did not take a message."""
-ANY_PARTITION = -1
 
 
 class Sending:
@@ -46,7 +55,8 @@ class Sending:
         self._handle = Handle(connection, "producer", on_error=on_error, **overrides)
         with self._handle.translated("making a producer"):
             self._client: Any = Client(self._handle.settings())
-        self._produce = self._client.produce
+        self._produce: Any = self._client.produce
+        self.callbacks = self._handle.callbacks
         self.failures = Failures(self._handle)
         self.pump = Pump(self)
         self._accepted = 0
@@ -73,71 +83,108 @@ class Sending:
         value: Any,
         partition: int | None = None,
         headers: HeadersLike | None = None,
-        timestamp: int | None = None,
+        timestamp: Any = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
         """Hand over one message whose key and value are bytes or text already."""
-        delivery: Delivery = (
-            self._delivery() if on_delivery is None else self._reported(on_delivery=on_delivery)
+        delivery = self._delivery_for(on_delivery)
+        message: tuple[Any, ...] = (
+            topic_of(topic),
+            value if type(value) in TAKEN else bytes_of(value),
+            key if type(key) in TAKEN else key_of(key),
+            partition_of(partition),
+            delivery,
         )
-        if type(key) is int:
-            key = str(key)
-        place = ANY_PARTITION if partition is None else partition
-        message: tuple[Any, ...] = (topic, value, key, place, delivery)
         if headers is not None or timestamp is not None:
-            message += (None, _checked(timestamp), _as_list(headers))
-        try:
-            self._client.produce(*message)
-        except BufferError:
-            self._wait_for_room(message)
-        except (KafkaException, TypeError) as problem:
-            raise self._not_taken(problem, topic, key, value) from problem
+            message += (None, moment_of(timestamp), headers_of(headers))
+        self._hand_over(message)
         self._accepted += 1
         self.serve()
         return delivery
 
+    def _delivery_for(self, on_delivery: OnDelivery | None) -> Delivery:
+        if on_delivery is None:
+            plain: Delivery = self._delivery()
+            return plain
+        if not callable(on_delivery):
+            raise ConfigError(f"on_delivery {on_delivery!r} is not allowed; allowed: a function")
+        reported: Delivery = self._reported(on_delivery=on_delivery)
+        return reported
+
     def send_rows(self, topic: str, batch: Batch) -> int:
         """Hand over many messages, whose failures are told by `flush`."""
-        produce, noted = self._client.produce, self._noted
-        for value, key, partition, moment in batch:
-            message = (topic, value, key, partition, noted, None, moment)
-            try:
-                produce(*message)
-            except BufferError:
-                self._wait_for_room(message)
-            except (KafkaException, TypeError) as problem:
-                raise self._not_taken(problem, topic, key, value) from problem
+        produce, noted, left = self._produce, self._noted, iter(batch)
+        topic_of(topic)
+        try:
+            for value, key, partition, moment in left:
+                message = (topic, value, key, partition, noted, None, moment)
+                try:
+                    produce(*message)
+                except RARE:
+                    self._hand_over(message)
+        except BaseException:
+            self._accepted += len(batch) - length_hint(left) - 1
+            raise
         self._accepted += len(batch)
-        self.poll()
+        self.serve_now()
         return len(batch)
 
     def serve(self) -> None:
         """Serve the callbacks that wait, where that was not done a moment ago."""
         if monotonic() > self._serve_at:
-            self.poll()
+            self.serve_now()
 
-    def poll(self, timeout: float = 0.0) -> int:
-        """Serve the callbacks that wait; `produce` and `flush` do it by themselves."""
+    def serve_now(self, timeout: float = 0.0) -> int:
+        """Serve the callbacks that wait; what one of them raises is kept for `poll` and `flush`."""
         with self._handle.translated("writing records"):
             served: int = self._client.poll(timeout)
         self._serve_at = monotonic() + _SERVE_EVERY
         return served
 
+    def poll(self, timeout: float = 0.0) -> int:
+        """Serve the callbacks that wait; `produce` and `flush` do it by themselves."""
+        served = self.serve_now(timeout)
+        self.callbacks.raise_kept()
+        return served
+
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything is delivered; raise when something was not."""
+        seconds = -1 if timeout is None else timeout
+        self.raise_left(self.emptied(seconds), seconds)
+
+    def emptied(self, seconds: float) -> int:
+        """Wait until nothing waits or the time is up; how many are left."""
         with self._handle.translated("writing records"):
-            left = self._client.flush(-1 if timeout is None else timeout)
+            left: int = self._client.flush(seconds)
+        return left
+
+    def raise_left(self, left: int, waited: float) -> None:
+        """Raise for what is not delivered after a wait, and for what failed or was raised meanwhile."""
         self.raise_failures()
+        self.callbacks.raise_kept()
         if left:
             self._handle.raise_refusal(f"delivering {left} records")
             raise TransientError(
-                f"{left} records did not reach {self._handle.brokers} within {timeout:g} s; "
+                f"{left} records did not reach {self._handle.brokers} within {waited:g} s; "
                 "they are still queued: flush again, or check the broker"
             )
 
     def close(self) -> None:
         """Deliver what waits. The producer can be used no more."""
-        self.flush()
+        if isinstance(self._client, Closed):
+            return
+        try:
+            self.flush()
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Take no more records; let go of the connections where all of them are delivered."""
+        closed = Closed("producer")
+        self._produce = closed.refuse
+        if not len(self._client):
+            self._client.close()
+            self._client = closed
 
     @property
     def failed(self) -> int:
@@ -155,43 +202,33 @@ class Sending:
             f"for {waited:g} s; check the broker, or raise queue.buffering.max.messages"
         )
 
-    def _not_taken(
-        self, problem: KafkaException | TypeError, topic: str, key: Any, value: Any
-    ) -> PenstockError:
-        if isinstance(problem, KafkaException):
-            doing = f"writing to topic {topic!r}"
-            return self.failures.translated(problem.args[0], doing)
-        kinds = f"key {type(key).__name__}, value {type(value).__name__}"
-        return FormatError(
-            f"{kinds}: without a format both are bytes or text; give format='json' (or another)"
-        )
+    def _hand_over(self, message: tuple[Any, ...]) -> None:
+        try:
+            self._produce(*message)
+        except BufferError:
+            self._wait_for_room(message)
+        except KafkaException as problem:
+            raise self._not_taken(problem, message[0]) from problem
+        except UnicodeEncodeError as problem:
+            raise FormatError(f"key or value has no UTF-8 form: {problem.reason}") from problem
+
+    def _not_taken(self, problem: KafkaException, topic: str) -> PenstockError:
+        return self.failures.translated(problem.args[0], f"writing to topic {topic!r}")
 
     def _wait_for_room(self, message: tuple[Any, ...]) -> None:
         deadline = monotonic() + self.queue_timeout
         while True:
             if monotonic() >= deadline:
                 raise self.queue_full(self.queue_timeout) from None
-            self.poll(0.05)
+            self.serve_now(0.05)
             try:
-                self._client.produce(*message)
+                self._produce(*message)
                 return
             except BufferError:
                 continue
+            except KafkaException as problem:
+                raise self._not_taken(problem, message[0]) from problem
 
     def _noted(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.failures.keep(error, message)
-
-
-def _as_list(headers: HeadersLike | None) -> list[tuple[str, bytes | str | None]] | None:
-    return list(headers.items() if isinstance(headers, Mapping) else headers) if headers else None
-
-
-def _checked(timestamp: int | None) -> int:
-    if timestamp is None:
-        return 0
-    if timestamp < 1:
-        raise RecordError(
-            f"timestamp {timestamp} cannot be written: give milliseconds since 1970, at least 1"
-        )
-    return timestamp

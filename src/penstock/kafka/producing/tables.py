@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice, repeat
-from typing import Any
+from itertools import islice
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from penstock.errors import ConfigError, FormatError, nearest
-from penstock.formats.values import Shape, settle, shape
+from penstock.errors import ConfigError, FormatError, missing_extra, nearest
+from penstock.formats.values import Shape, kind, settle, shape
+from penstock.kafka.producing.arguments import TAKEN, bytes_of, key_of, moment_of, partition_of
 
 # Rows that are turned into messages between two looks at the deliveries.
 _ROWS = 2000
-_ANY = -1
 Encode = Callable[[Any], bytes]
 Batch = list[tuple[Any, Any, int, int]]
 """Value, key, partition and timestamp of each message, as librdkafka takes them."""
@@ -27,48 +27,87 @@ class Columns(Struct, frozen=True):
     partition: str | None = None
     timestamp: str | None = None
 
-    def batches(self, rows: Any, encode: Encode | None) -> Iterator[Batch]:
+    def batches(
+        self, rows: Any, encode: Encode | None, encode_key: Callable[[Any], Any] = key_of
+    ) -> Iterator[Batch]:
         """The messages of a table, or of an iterable of mappings, some thousand at a time.
 
         >>> rows = [{"id": 1, "name": "a"}]
         >>> list(Columns(value="name", key="id").batches(rows, None))
         [[('a', '1', -1, 0)]]
         """
-        chunks = _table_chunks(rows) if _is_table(rows) else _row_chunks(rows)
-        for columns, count in chunks:
-            yield self._messages(columns, count, encode)
-
-    def _messages(self, columns: dict[str, list[Any]], count: int, encode: Encode | None) -> Batch:
-        keys = [None] * count if self.key is None else _keys(self._column(columns, self.key))
-        partitions = self._numbers(columns, self.partition, count, _ANY)
-        moments = self._numbers(columns, self.timestamp, count, 0)
-        return list(zip(self._values(columns, encode), keys, partitions, moments, strict=True))
-
-    def _values(self, columns: dict[str, list[Any]], encode: Encode | None) -> list[Any]:
-        if self.value is None:
-            whole = (
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        for chunk in _table_chunks(rows) if _is_table(rows) else _row_chunks(rows):
+            columns = (
+                self._values(chunk, encode),
+                _each(chunk, self.key, encode_key, None),
+                _each(chunk, self.partition, partition_of, -1),
+                _each(chunk, self.timestamp, moment_of, 0),
             )
-            return [(encode or _no_format)(row) for row in whole]
-        values = self._column(columns, self.value)
-        if encode is None:
-            return values
-        return [None if value is None else encode(value) for value in values]
+            yield list(zip(*columns, strict=True))
 
-    def _numbers(
-        self, columns: dict[str, list[Any]], name: str | None, count: int, missing: int
-    ) -> Iterable[int]:
-        if name is None:
-            return repeat(missing, count)
-        return [
-            missing if number is None else _number(number) for number in self._column(columns, name)
-        ]
+    def _values(self, chunk: _Chunk, encode: Encode | None) -> list[Any]:
+        if self.value is None:
+            return [(encode or _no_format)(row) for row in chunk.rows()]
+        values = chunk.column(self.value)
+        if encode is not None:
+            return [None if value is None else encode(value) for value in values]
+        # One look at the types costs less than one at each value.
+        return values if set(map(type, values)) <= TAKEN else list(map(bytes_of, values))
 
-    @staticmethod
-    def _column(columns: dict[str, list[Any]], name: str) -> list[Any]:
-        if name not in columns:
-            raise ConfigError(f"the rows have no column {name!r}; {nearest(name, list(columns))}")
-        return columns[name]
+
+class _Chunk(Protocol):
+    def __len__(self) -> int: ...
+
+    def rows(self) -> Iterable[Any]: ...
+
+    def column(self, name: str) -> list[Any]: ...
+
+
+class _Rows(Struct, frozen=True):
+    """Rows that are mappings; a name that one of them does not have is a null."""
+
+    mappings: list[Mapping[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.mappings)
+
+    def rows(self) -> Iterable[Mapping[str, Any]]:
+        return self.mappings
+
+    def column(self, name: str) -> list[Any]:
+        if not any(name in row for row in self.mappings):
+            raise _no_column(name, dict.fromkeys(name for row in self.mappings for name in row))
+        return [row.get(name) for row in self.mappings]
+
+
+class _Table(Struct, frozen=True):
+    """Some rows of an Arrow table; only the columns that are asked for become Python objects."""
+
+    batch: Any
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        names = self.batch.schema.names
+        columns = [self.column(name) for name in names]
+        if not columns:
+            return [{} for _ in range(len(self))]
+        return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+    def column(self, name: str) -> list[Any]:
+        if name not in self.batch.schema.names:
+            raise _no_column(name, self.batch.schema.names)
+        found: list[Any] = self.batch.column(name).to_pylist()
+        return found
+
+
+def _each(
+    chunk: _Chunk, name: str | None, convert: Callable[[Any], Any], missing: Any
+) -> list[Any]:
+    if name is None:
+        return [missing] * len(chunk)
+    return [missing if value is None else convert(value) for value in chunk.column(name)]
 
 
 def _is_table(rows: Any) -> bool:
@@ -78,39 +117,36 @@ def _is_table(rows: Any) -> bool:
         return False
 
 
-def _table_chunks(table: Any) -> Iterator[tuple[dict[str, list[Any]], int]]:
-    import pyarrow as pa  # noqa: PLC0415 - an extra
+def _table_chunks(table: Any) -> Iterator[_Chunk]:
+    try:
+        from penstock.formats.arrow.columns import to_table  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "a table into records") from missing
+    found = to_table(settle(table))
+    names = found.schema.names
+    if len(set(names)) < len(names):
+        raise ConfigError(f"the table has two columns of one name: {', '.join(names)}; rename one")
+    return map(_Table, found.to_batches(max_chunksize=_ROWS))
 
-    for batch in pa.table(settle(table)).to_batches(max_chunksize=_ROWS):
-        names = batch.schema.names
-        yield {name: batch.column(name).to_pylist() for name in names}, batch.num_rows
 
-
-def _row_chunks(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, list[Any]], int]]:
+def _row_chunks(rows: Iterable[Mapping[str, Any]]) -> Iterator[_Chunk]:
+    if not isinstance(rows, Iterable):
+        raise _no_rows({kind(rows)})
     given = iter(rows)
     while chunk := list(islice(given, _ROWS)):
-        if not all(isinstance(row, Mapping) for row in chunk):
-            kinds = {type(row).__name__ for row in chunk if not isinstance(row, Mapping)}
-            raise ConfigError(
-                f"rows are a table or mappings of column names to values; given: {', '.join(kinds)}"
-            )
-        names = dict.fromkeys(name for row in chunk for name in row)
-        yield {name: [row.get(name) for row in chunk] for name in names}, len(chunk)
+        if others := {kind(row) for row in chunk if not isinstance(row, Mapping)}:
+            raise _no_rows(others)
+        yield _Rows(chunk)
 
 
-def _keys(values: list[Any]) -> list[Any]:
-    return [str(value) if isinstance(value, int) else value for value in values]
-
-
-def _number(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    moment = getattr(value, "timestamp", None)
-    if callable(moment):
-        return round(float(moment()) * 1000)
-    raise FormatError(
-        f"a partition or timestamp is a whole number or a time, not {type(value).__name__}"
+def _no_rows(given: set[str]) -> ConfigError:
+    return ConfigError(
+        f"rows are a table or mappings of column names to values; given: {', '.join(sorted(given))}"
     )
+
+
+def _no_column(name: str, names: Iterable[str]) -> ConfigError:
+    return ConfigError(f"the rows have no column {name!r}; {nearest(name, list(names))}")
 
 
 def _no_format(_row: Any) -> bytes:

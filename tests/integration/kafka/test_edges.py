@@ -1,0 +1,318 @@
+"""The edges of the clients: odd arguments, callbacks that raise, ends in the middle of work."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from penstock.config import Connection
+from penstock.errors import (
+    BrokerUnavailableError,
+    ConfigError,
+    FormatError,
+    PenstockError,
+    RecordError,
+    TerminalError,
+)
+from penstock.kafka import AsyncProducer, Producer
+from penstock.testing import read_all
+
+from .twins import Twins
+
+NewTopic = Callable[..., str]
+NOBODY = "127.0.0.1:1"
+
+
+# -- what a producer is given
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"partition": 2**40}, ConfigError, "partition 1099511627776 is not allowed"),
+        ({"partition": "0"}, ConfigError, "partition '0' is not allowed"),
+        ({"partition": 1.5}, ConfigError, "partition 1.5 is not allowed"),
+        ({"timestamp": 2**70}, RecordError, "cannot be written: give milliseconds"),
+        ({"timestamp": 1.5}, RecordError, "timestamp 1.5 cannot be written"),
+        ({"timestamp": "now"}, RecordError, "timestamp 'now' cannot be written"),
+        ({"key": True}, FormatError, "key bool: without a format"),
+        ({"key": 1.5}, FormatError, "key float: without a format"),
+        ({"key": "\ud800"}, FormatError, "no UTF-8 form"),
+        ({"value": np.int64(3)}, FormatError, "value numpy.int64: without a format"),
+        ({"value": np.array([1, 2])}, FormatError, "value numpy.ndarray: without a format"),
+        ({"headers": 5}, ConfigError, "headers of int are not allowed"),
+        ({"headers": {"a": 5}}, ConfigError, "headers of str with int are not allowed"),
+        ({"headers": {5: b"a"}}, ConfigError, "headers of int with bytes are not allowed"),
+        ({"headers": [("a",)]}, ConfigError, "headers of list are not allowed"),
+        ({"on_delivery": 5}, ConfigError, "on_delivery 5 is not allowed"),
+        ({"topic": "a\0b"}, ConfigError, "is not allowed; allowed: the name of a topic"),
+        ({"topic": 5}, ConfigError, "topic 5 is not allowed"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named_and_nothing_is_sent(
+    twins: Twins,
+    connection: Connection,
+    wrong: dict[str, Any],
+    error: type[PenstockError],
+    says: str,
+) -> None:
+    producer = twins.producer(connection)
+    with pytest.raises(error, match=says):
+        producer.produce(**{"topic": "t", "key": "k", "value": "v", **wrong})
+    assert (len(producer), producer.delivered) == (0, 0)
+
+
+def test_keys_partitions_and_timestamps_may_be_of_numpy(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic(2)
+    moment = datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=9)))
+    with twins.producer(connection) as producer:
+        producer.produce(topic, np.int64(3), "a", partition=np.int32(1), timestamp=np.int64(5000))
+        producer.produce(topic, 0, bytearray(b"b"), partition=0, timestamp=moment)
+    found = {(r.key, r.value, r.partition, r.timestamp) for r in read_all(connection, topic)}
+    assert found == {(b"3", b"a", 1, 5000), (b"0", b"b", 0, int(moment.timestamp()) * 1000)}
+
+
+def test_every_piece_of_a_split_value_has_the_headers(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    with twins.producer(connection) as producer:
+        producer.sizes.message = 10
+        headers = iter([("a", b"1"), ("a", None)])
+        producer.produce(topic, None, list(range(9)), format="json", headers=headers)
+    records = read_all(connection, topic)
+    assert len(records) > 1
+    assert {record.headers for record in records} == {(("a", b"1"), ("a", None))}
+
+
+def test_a_partitioner_gets_a_whole_number_as_the_bytes_that_are_sent(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    seen: list[bytes | None] = []
+
+    def first(_topic: str, key: bytes | None, _count: int) -> int:
+        seen.append(key)
+        return 0
+
+    topic = new_topic()
+    with twins.producer(connection, partitioner=first) as producer:
+        producer.produce(topic, 5, "v")
+        producer.produce_table(topic, [{"k": 6, "v": "x"}], key="k", value="v")
+    assert seen == [b"5", b"6"]
+
+
+# -- tables
+
+
+def _table_of(
+    twins: Twins, connection: Connection, topic: str, rows: Any, **columns: str
+) -> list[tuple[Any, ...]]:
+    with twins.producer(connection) as producer:
+        producer.produce_table(topic, rows, **columns)
+    return [(r.key, r.value, r.timestamp) for r in read_all(connection, topic)]
+
+
+def test_the_index_of_a_dataframe_is_no_column(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    frame = pd.DataFrame({"a": [1, 2]})
+    found = _table_of(twins, connection, new_topic(), frame[frame.a > 1])
+    assert [value for _, value, _ in found] == [b'{"a":2}']
+
+
+def test_mappings_with_different_names_stay_as_they_are(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    found = _table_of(twins, connection, new_topic(), [{"a": 1}, {"b": 2}, {}])
+    assert [value for _, value, _ in found] == [b'{"a":1}', b'{"b":2}', b"{}"]
+
+
+def test_a_key_column_goes_through_the_key_format(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    with twins.producer(connection, key_format="long") as producer:
+        producer.produce_table(topic, [{"k": 7, "v": "x"}], key="k", value="v")
+    assert [record.key for record in read_all(connection, topic)] == [(7).to_bytes(8, "big")]
+
+
+def test_a_time_without_a_zone_is_utc(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    times = pa.array([datetime(2020, 1, 1)], pa.timestamp("us"))
+    rows = pa.table({"v": ["x"], "at": times})
+    found = _table_of(twins, connection, new_topic(), rows, value="v", timestamp="at")
+    assert found == [(None, b"x", 1_577_836_800_000)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "error", "says"),
+    [
+        ([{"v": "x", "at": 0}], {"timestamp": "at"}, RecordError, "timestamp 0 cannot"),
+        ([{"v": "x", "at": -5}], {"timestamp": "at"}, RecordError, "timestamp -5 cannot"),
+        ([{"v": "x", "k": True}], {"key": "k"}, FormatError, "key bool"),
+        ([{"v": np.float64(1)}], {}, FormatError, "value numpy.float64"),
+        (None, {}, ConfigError, "rows are a table or mappings .* given: NoneType"),
+        (pd.DataFrame({"v": [1, "x"]}), {}, FormatError, "different types"),
+        (pa.Table.from_arrays([[1], [2]], ["v", "v"]), {}, ConfigError, "two columns of one name"),
+    ],
+    ids=str,
+)
+def test_a_row_that_cannot_be_a_message_is_named(
+    twins: Twins,
+    connection: Connection,
+    rows: Any,
+    columns: dict[str, str],
+    error: type[PenstockError],
+    says: str,
+) -> None:
+    producer = twins.producer(connection)
+    with pytest.raises(error, match=says):
+        producer.produce_table("t", rows, value="v", **columns)
+    assert len(producer) == 0
+
+
+def test_what_a_broken_off_table_has_sent_is_counted(connection: Connection) -> None:
+    producer = Producer(connection, queue_buffering_max_messages=5, queue_timeout=0, linger_ms=9000)
+    with pytest.raises(PenstockError, match="the local queue is full"):
+        producer.produce_table("t", [{"v": str(number)} for number in range(9)], value="v")
+    assert (len(producer), producer.delivered) == (5, 0)
+
+
+def test_an_error_after_a_full_queue_is_ours_too(
+    connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    producer = Producer(connection, queue_buffering_max_messages=1, linger_ms=300)
+    producer.produce(topic, None, "v").result(30)
+    producer.produce(topic, None, "fills the queue")
+    with pytest.raises(ConfigError, match="_UNKNOWN_PARTITION"):
+        producer.produce(topic, None, "v", partition=77)
+    producer.close()
+
+
+# -- callbacks that raise, and deliveries
+
+
+def _broken(*_told: object) -> None:
+    raise ValueError("mine")
+
+
+def test_what_a_delivery_callback_raises_comes_out_of_flush_and_costs_nothing(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    with twins.producer(connection) as producer:
+        producer.produce(topic, None, "a", on_delivery=_broken)
+        assert twins.wait(producer.produce(topic, None, "b")).offset == 1
+        with pytest.raises(ValueError, match="mine"):
+            producer.flush()
+        producer.produce(topic, None, "c")
+    assert [record.value for record in read_all(connection, topic)] == [b"a", b"b", b"c"]
+
+
+def test_two_tasks_can_await_one_delivery(connection: Connection, new_topic: NewTopic) -> None:
+    topic = new_topic()
+
+    async def write() -> list[int]:
+        async with AsyncProducer(connection, linger_ms=100) as producer:
+            delivery = await producer.produce(topic, None, "v")
+
+            async def offset() -> int:
+                return (await delivery).offset
+
+            return await asyncio.wait_for(asyncio.gather(offset(), offset()), 30)
+
+    assert asyncio.run(write()) == [0, 0]
+
+
+def test_a_loop_may_end_while_a_record_is_on_its_way(
+    connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    producer = Producer(connection, linger_ms=500)
+
+    async def give_up() -> None:
+        delivery = producer.produce(topic, None, "v")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(delivery._awaited(), 0.05)
+
+    asyncio.run(give_up())
+    producer.close()
+    assert [record.value for record in read_all(connection, topic)] == [b"v"]
+
+
+class _Large:
+    """Stands for what a caller has in its hands when an error comes up."""
+
+
+def test_an_error_that_was_raised_holds_nothing_for_ever() -> None:
+    kept: list[weakref.ref[_Large]] = []
+
+    def fail() -> None:
+        large = _Large()
+        kept.append(weakref.ref(large))
+        producer = Producer(Connection(bootstrap_servers=NOBODY), message_timeout_ms=100)
+        producer.produce("t", None, "v").result(30)
+
+    with pytest.raises(BrokerUnavailableError) as caught:
+        fail()
+    del caught
+    gc.collect()
+    assert kept[0]() is None
+
+
+def test_a_callback_may_hold_its_own_delivery(connection: Connection, new_topic: NewTopic) -> None:
+    def write() -> weakref.ref[_Large]:
+        large, sent = _Large(), []
+        with Producer(connection) as producer:
+            told = lambda *_: (large, sent)  # noqa: E731
+            sent.append(producer.produce(topic, None, "v", on_delivery=told))
+        return weakref.ref(large)
+
+    topic = new_topic()
+    held = write()
+    gc.collect()
+    assert held() is None
+
+
+def test_a_producer_and_its_classes_are_freed(connection: Connection, new_topic: NewTopic) -> None:
+    def use() -> list[weakref.ref[Any]]:
+        with Producer(connection) as producer:
+            producer.produce(new_topic(), None, "v").result(30)
+        return [weakref.ref(producer), weakref.ref(producer._delivery)]
+
+    held = use()
+    gc.collect()
+    assert [each() for each in held] == [None, None]
+
+
+# -- ends
+
+
+def test_a_closed_producer_says_so(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    with twins.producer(connection) as producer:
+        delivery = producer.produce(topic, None, "v")
+        producer.close()
+        for call in (
+            lambda: producer.produce(topic, None, "late"),
+            lambda: producer.produce(topic, None, ["late"], format="json"),
+            lambda: producer.produce_table(topic, [{"v": "late"}]),
+        ):
+            with pytest.raises(TerminalError, match=r"this producer is closed .* make a new one"):
+                call()
+    assert (twins.wait(delivery).offset, len(producer), producer.delivered) == (0, 0, 1)
+    assert [record.value for record in read_all(connection, topic)] == [b"v"]
