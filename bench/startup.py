@@ -64,7 +64,7 @@ def _to_first_row(command: list[str], folder: Path) -> float:
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        while not list((folder / "table").glob("part-*")):
+        while not list((folder / "table").glob("*.parquet")):
             if process.poll() not in (None, 0):
                 raise SystemExit((folder / "output").read_text())
             time.sleep(0.01)

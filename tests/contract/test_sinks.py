@@ -99,9 +99,34 @@ def test_values_keep_their_types_in_tables(
         assert found["flag"] is None
 
 
+EXACT = ["parquet"]
+
+
 @pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "parquet"])
 def test_every_sink_says_what_it_promises(name: str) -> None:
     sink: Any = registry.component("sink", name)
     assert Delivery.AT_LEAST_ONCE in sink.delivers
-    assert Delivery.EXACTLY_ONCE not in sink.delivers
+    assert (Delivery.EXACTLY_ONCE in sink.delivers) == (name in EXACT)
     assert len(sink.__doc__.splitlines()[0]) > 20
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_batch_that_is_run_again_replaces_what_it_wrote(
+    name: str, targets: dict[str, Any], spark: Any, connection: Connection
+) -> None:
+    options, read = targets[name]
+    sink: Any = registry.component("sink", name).model_validate(options)
+    sink.prepare()
+
+    def write(pipeline: str, batch_id: int, *numbers: int) -> None:
+        rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)
+        sink.write(Batch(rows, pipeline, 0, batch_id, connection))
+
+    write("p", 1, 1, 2)
+    write("p", 11, 3)
+    # Another pipeline writes to the same table; its name begins like the first one's batch.
+    write("p-0-1", 1, 4)
+    write("p", 1, 1, 2)
+    write("p", 1, 1, 2)
+
+    assert sorted(read()) == [1, 2, 3, 4]

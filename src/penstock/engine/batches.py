@@ -105,6 +105,7 @@ class BatchLoop:
             id=batch_id,
             connection=self._connection,
             ranges=self._epoch.ranges(batch_id),
+            may_repeat=self.last_id < 0,
         )
 
     @contextmanager

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.engine.storage import Folder
 from penstock.pipeline import Offsets, Partition
+from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import partitions_of
 
 

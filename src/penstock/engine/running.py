@@ -20,10 +20,10 @@ from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure, reason
 from penstock.engine.session import session_log, spark_session
-from penstock.engine.storage import Folder
 from penstock.errors import ConfigError, PenstockError, SetupError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import FAILED, Pipeline, Reading
+from penstock.pipeline.storage import Folder, absolute, is_uri
 from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
@@ -204,16 +204,13 @@ def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> None
 
 
 def _state_folder(pipeline: Pipeline) -> str:
-    base = pipeline.state or str(data_dir() / "pipelines")
-    # Java keeps the working directory it started in; ours may be another one by now.
-    place = base.rstrip("/") if "://" in base else str(Path(base).absolute())
-    return f"{place}/{pipeline.name}"
+    return f"{absolute(pipeline.state or str(data_dir() / 'pipelines'))}/{pipeline.name}"
 
 
 def _locked(state: str, name: str) -> ExitStack:
     """Refuse a second process that would run the same pipeline with the same state."""
     held = ExitStack()
-    if "://" in state:
+    if is_uri(state):
         return held
     try:
         Path(state).mkdir(parents=True, exist_ok=True)

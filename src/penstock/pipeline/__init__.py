@@ -1,6 +1,7 @@
 """The definition of a pipeline: models, the registry of components, reading and checking."""
 
 from penstock.pipeline.component import (
+    EVERY_DELIVERY,
     FAILED,
     Batch,
     Component,
@@ -17,6 +18,7 @@ from penstock.pipeline.definition import Pipeline, SparkOptions
 from penstock.pipeline.reading import parse_pipeline, read_pipeline
 
 __all__ = [
+    "EVERY_DELIVERY",
     "FAILED",
     "Batch",
     "Component",

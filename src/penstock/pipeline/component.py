@@ -52,6 +52,14 @@ class Batch:
     id: int
     connection: Connection
     ranges: dict[Partition, tuple[int, int]] = field(default_factory=dict)
+    # The first one since the start: an earlier process may have written it, in part or as a whole.
+    may_repeat: bool = True
+
+    @property
+    def label(self) -> str:
+        """The batch's own name: the same when it is run again, and no other batch has it."""
+        # A sign that no pipeline's name can have, so that none is the beginning of another.
+        return f"{self.pipeline}~{self.epoch}~{self.id}"
 
     @property
     def records(self) -> int:
@@ -104,6 +112,9 @@ class Step(Component):
     @abstractmethod
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return the rows in their new shape."""
+
+
+EVERY_DELIVERY = frozenset(Delivery)
 
 
 class Sink(Component):

@@ -7,16 +7,21 @@ from pathlib import Path
 from pydantic import Field
 
 from penstock.errors import SetupError
-from penstock.pipeline import Batch, Sink
+from penstock.pipeline import EVERY_DELIVERY, Batch, Sink
+from penstock.pipeline.storage import Folder, absolute, is_uri
+
+# Readers pass over names with an underscore: what lies there is not part of the table yet.
+_ASIDE = "_penstock"
 
 
 class ParquetSink(Sink):
     """Rows as Parquet files under a folder or a URI.
 
-    At-least-once: files appear whole or not at all, and the group's offsets follow them. A batch that
-    is written again after a crash writes its rows again.
+    Exactly-once: files carry the name of their batch. A batch is written aside and its files are
+    then renamed into the table; one that is run again after a crash first removes its files.
     """
 
+    delivers = EVERY_DELIVERY
     name = "parquet"
     main_option = "path"
 
@@ -32,7 +37,7 @@ class ParquetSink(Sink):
 
     def prepare(self) -> None:
         """Refuse a folder that cannot be written."""
-        if "://" in self.path:
+        if is_uri(self.path):
             return
         try:
             Path(self.path).mkdir(parents=True, exist_ok=True)
@@ -46,8 +51,20 @@ class ParquetSink(Sink):
             ) from None
 
     def write(self, batch: Batch) -> None:
-        """Append the rows."""
-        writer = batch.rows.write.mode("append").option("compression", self.compression)
-        # Java keeps the working directory it started in; ours may be another one by now.
-        place = self.path if "://" in self.path else str(Path(self.path).absolute())
-        writer.partitionBy(*self.partition_by).parquet(place)
+        """Write the rows aside, then bring their files into the table."""
+        table = Folder(batch.rows.sparkSession, absolute(self.path))
+        if batch.may_repeat:
+            self._take_back(table, batch)
+        aside = f"{_ASIDE}/{batch.label}"
+        writer = batch.rows.write.mode("overwrite").option("compression", self.compression)
+        writer.partitionBy(*self.partition_by).parquet(f"{table.uri}/{aside}")
+        for name in table.files(aside):
+            folder, _, file = name.removeprefix(f"{aside}/").rpartition("/")
+            table.move(name, f"{folder}/{batch.label}~{file}".lstrip("/"))
+        table.remove(aside)
+
+    def _take_back(self, table: Folder, batch: Batch) -> None:
+        """Remove what an earlier run of this batch left in the table."""
+        for name in table.files():
+            if name.rpartition("/")[2].startswith(f"{batch.label}~"):
+                table.remove(name)

@@ -116,8 +116,11 @@ def test_an_empty_file_and_a_list_are_refused() -> None:
 
 
 def test_exactly_once_is_refused_where_the_sink_cannot() -> None:
-    (found,) = problems(TEXT.replace("at-most-once", "exactly-once"))
-    assert "the sink 'parquet' cannot promise exactly-once" in found
+    exact = TEXT.replace("at-most-once", "exactly-once")
+    assert parse_pipeline(exact).delivery is Delivery.EXACTLY_ONCE
+    table = "  parquet: {path: /data/trades, partition_by: [symbol]}"
+    (found,) = problems(exact.replace(table, "  console: {}"))
+    assert "the sink 'console' cannot promise exactly-once" in found
 
 
 def test_references_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:

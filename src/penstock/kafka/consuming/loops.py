@@ -8,6 +8,9 @@ from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.handle import Partition
 from penstock.record import Record
 
+# A loop that looks for the end looks often: a batch that is not full waits for its whole time.
+_SOON = 100
+
 
 def read_span(
     consumer: Consumer,
@@ -23,7 +26,7 @@ def read_span(
     waiting = {where for where, offset in start.items() if offset < stop[where]}
     consumer.assign({where: start[where] for where in waiting})
     while waiting:
-        records = consumer.poll_batch(most)
+        records = consumer.poll_batch(most, _SOON)
         if not records:
             consumer.raise_if_away()
         yield [record for record in records if record.offset < stop[_where(record)]]
@@ -42,8 +45,8 @@ def read_on(consumer: Consumer, most: int = 1000) -> Iterator[list[Record]]:
 
 def read_to_end(consumer: Consumer, most: int = 1000) -> Iterator[list[Record]]:
     """Batches until the consumer has partitions, and has read each of them to its end."""
-    for records in read_on(consumer, most):
-        yield records
+    while True:
+        yield consumer.poll_batch(most, _SOON)
         mine = consumer.assignment
         if mine and mine <= consumer.at_end:
             return
