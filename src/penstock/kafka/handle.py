@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.config import Connection
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.callbacks import Callbacks
 from penstock.kafka.errors import describe_event, refusal, translate
 
@@ -21,6 +22,16 @@ OnError = Callable[[str, str, str], None]
 """Told of every error in the background: level ("ERROR" or "WARNING"), name, message."""
 
 logger = logging.getLogger("penstock.librdkafka")
+# Longer than librdkafka waits between two attempts to connect.
+_LATELY = 30.0
+
+
+def checked(connection: Any) -> Connection:
+    """The connection, where it is one."""
+    if isinstance(connection, Connection):
+        return connection
+    given = type(connection).__name__
+    raise ConfigError(f"{given} is no connection; give Connection(brokers='host:port')")
 
 
 class QuietLogger:
@@ -45,17 +56,22 @@ class Handle:
         on_error: OnError | None = None,
         **overrides: Any,
     ) -> None:
-        self.connection = connection
+        self.connection = checked(connection)
         self.brokers = connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
         self.callbacks = Callbacks()
         self._on_error = on_error
         self._end: KafkaError | None = None
+        self._heard_at = -_LATELY
         self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
 
     def settings(self) -> dict[str, Any]:
         """What a confluent_kafka client is made with."""
         return {**self._settings, "error_cb": self._heard, "logger": QuietLogger()}
+
+    def put(self, key: str, value: Any) -> None:
+        """Change a setting, before the client is made."""
+        self._settings[key] = value
 
     def get(self, key: str, default: Any = None) -> Any:
         """One setting, under its librdkafka name."""
@@ -82,10 +98,13 @@ class Handle:
 
     def raise_refusal(self, doing: str) -> None:
         """Raise when the brokers refused this user: waiting does not make a password right."""
-        if self.seen and (refused := refusal(doing, self.brokers, self.seen)):
+        # One who is refused hears of it again and again; after a while without it he was let in.
+        lately = time.monotonic() - self._heard_at < _LATELY
+        if lately and (refused := refusal(doing, self.brokers, self.seen)):
             raise refused
 
     def _heard(self, error: KafkaError) -> None:
         self.seen.append(error)
+        self._heard_at = time.monotonic()
         if self._on_error is not None:
             self.callbacks.run(self._on_error, *describe_event(error))

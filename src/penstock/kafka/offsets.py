@@ -13,6 +13,7 @@ from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.config import Connection
+from penstock.kafka.closed import Closed
 from penstock.kafka.errors import MOVING, translate
 from penstock.kafka.handle import Handle, Partition
 from penstock.kafka.places import raise_errors_of
@@ -68,6 +69,7 @@ class GroupOffsets:
     def close(self) -> None:
         """Close the connection; the group's offsets stay as they are."""
         self._client.close()
+        self._client = Closed("client of a group's offsets")
 
     def _everything(self) -> list[TopicPartition]:
         topics = self._ask("reading", lambda: self._client.list_topics(timeout=self.timeout)).topics

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.errors import ConfigError
+from penstock.formats.values import kind
 from penstock.kafka.handle import Partition
 from penstock.record import Record
 
 OffsetsLike = Record | Mapping[Partition, int]
+NO_OFFSET = -1001
+"""librdkafka's "none": as the start of a partition, what the group committed, else auto.offset.reset."""
 
 
 def offsets_of(what: OffsetsLike) -> list[TopicPartition]:
@@ -24,7 +28,61 @@ def offsets_of(what: OffsetsLike) -> list[TopicPartition]:
         if what.message.error() is not None:
             raise ConfigError("this is no record but an error: it has no offset to commit")
         return [TopicPartition(what.topic, what.partition, what.offset + 1)]
-    return [TopicPartition(*where, offset) for where, offset in what.items()]
+    if not isinstance(what, Mapping):
+        raise ConfigError(
+            f"{kind(what)} is no place; allowed: a record, or offsets by partition, "
+            "e.g. {('trades', 0): 42}"
+        )
+    return [TopicPartition(*_pair(where), _offset(offset)) for where, offset in what.items()]
+
+
+def places_of(partitions: Iterable[Partition]) -> list[TopicPartition]:
+    """Partitions as librdkafka takes them.
+
+    >>> places_of([("trades", 0)])
+    [TopicPartition{topic=trades,partition=0,offset=-1001,leader_epoch=None,error=None}]
+    """
+    if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+        raise _no_partition(partitions)
+    return [TopicPartition(*_pair(where)) for where in partitions]
+
+
+def whole(given: Any) -> int | None:
+    """A whole number of Python or numpy; None for anything else, and for True and False.
+
+    >>> whole(7), whole(True), whole(1.0)
+    (7, None, None)
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if type(given).__name__ in ("bool", "bool_") or getattr(given, "ndim", None):
+        return None
+    try:
+        return index(given)
+    except TypeError:
+        return None
+
+
+def _pair(where: Any) -> Partition:
+    if isinstance(where, tuple | list) and len(where) == 2 and isinstance(where[0], str):
+        number = whole(where[1])
+        if number is not None:
+            return where[0], number
+    raise _no_partition(where)
+
+
+def _offset(given: Any) -> int:
+    offset = whole(given)
+    if offset is None:
+        raise ConfigError(f"offset {given!r} is not allowed; allowed: a whole number")
+    return offset
+
+
+def _no_partition(given: Any) -> ConfigError:
+    return ConfigError(
+        f"{given!r} is no partition; allowed: topic and number, e.g. ('trades', 0), "
+        "and a list of them where several may be given"
+    )
 
 
 def raise_errors_of(answer: Any) -> None:
@@ -37,12 +95,18 @@ def raise_errors_of(answer: Any) -> None:
 def aligned(topics: Any, partitions: Any, offsets: Any) -> dict[Partition, int]:
     """Topics, partitions and offsets, each one value or a list of the same length.
 
+    Without offsets each partition begins where the group committed, else as auto.offset.reset says.
+
     >>> aligned(["a", "b"], [0, 1], [5, 6])
     {('a', 0): 5, ('b', 1): 6}
     >>> aligned("a", 0, 5)
     {('a', 0): 5}
     """
-    columns = [_vector(each) for each in (topics, partitions, offsets)]
+    if partitions is None:
+        raise ConfigError("topics alone are not enough: give the partitions too, e.g. 'trades', 0")
+    names = _vector(topics)
+    starts = [NO_OFFSET] * len(names) if offsets is None else _vector(offsets)
+    columns = [names, _vector(partitions), starts]
     lengths = [len(column) for column in columns]
     if len(set(lengths)) > 1:
         raise ConfigError(
@@ -50,7 +114,7 @@ def aligned(topics: Any, partitions: Any, offsets: Any) -> dict[Partition, int]:
             f"{lengths[0]}, {lengths[1]} and {lengths[2]} were given"
         )
     rows = zip(*columns, strict=True)
-    return {(str(topic), int(partition)): int(offset) for topic, partition, offset in rows}
+    return {_pair((topic, partition)): _offset(offset) for topic, partition, offset in rows}
 
 
 def _vector(given: Any) -> list[Any]:

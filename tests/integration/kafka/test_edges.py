@@ -2,8 +2,11 @@
 
 import asyncio
 import gc
+import re
+import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -20,9 +23,10 @@ from penstock.errors import (
     PenstockError,
     RecordError,
     TerminalError,
+    WakeupError,
 )
-from penstock.kafka import AsyncProducer, Producer
-from penstock.testing import read_all
+from penstock.kafka import Admin, AsyncConsumer, AsyncProducer, Consumer, Producer
+from penstock.testing import eventually, fill, read_all
 
 from .twins import Twins
 
@@ -315,4 +319,279 @@ def test_a_closed_producer_says_so(
             with pytest.raises(TerminalError, match=r"this producer is closed .* make a new one"):
                 call()
     assert (twins.wait(delivery).offset, len(producer), producer.delivered) == (0, 0, 1)
+    assert [record.value for record in read_all(connection, topic)] == [b"v"]
+
+
+def test_a_closed_consumer_says_so(
+    twins: Twins, connection: Connection, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    with twins.consumer(connection, group) as consumer:
+        consumer.assign(topic, 0, 0)
+        consumer.close()
+        for call in (
+            lambda: consumer.poll(10),
+            lambda: consumer.poll_table(10, 10),
+            lambda: next(iter(consumer)),
+            lambda: consumer.commit({(topic, 0): 1}),
+            lambda: consumer.assign(topic, 0, 0),
+            lambda: consumer.subscribe(topic),
+            lambda: consumer.seek({(topic, 0): 0}),
+            lambda: consumer.position([(topic, 0)]),
+            lambda: consumer.watermarks([(topic, 0)]),
+            lambda: consumer.assignment,
+            lambda: consumer.member_id,
+        ):
+            with pytest.raises(TerminalError, match=r"this consumer is closed .* make a new one"):
+                call()
+
+
+def test_a_task_that_polls_is_told_when_its_consumer_is_closed(
+    connection: Connection, new_topic: NewTopic
+) -> None:
+    async def read() -> None:
+        consumer = AsyncConsumer(connection)
+        consumer.assign(new_topic(), 0, 0)
+        waiting = asyncio.create_task(consumer.poll(60_000))
+        await asyncio.sleep(0)
+        await consumer.close()
+        with pytest.raises(TerminalError, match="this consumer is closed"):
+            await waiting
+
+    asyncio.run(read())
+
+
+# -- what a consumer is asked for
+
+
+@pytest.fixture
+def ten(connection: Connection, new_topic: NewTopic) -> str:
+    """A topic with ten records in one partition."""
+    topic = new_topic()
+    fill(connection, topic, [str(number) for number in range(10)])
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda c: c.poll_batch(0, 10), "a batch of 0 records is not allowed"),
+        (lambda c: c.poll_table(-1, 10), "a batch of -1 records is not allowed"),
+        (lambda c: c.assign("t"), "give the partitions too"),
+        (lambda c: c.assign("t", "x", 0), "is no partition; allowed: topic and number"),
+        (lambda c: c.assign("t", 0, "x"), "offset 'x' is not allowed"),
+        (lambda c: c.assign({"trades": 0}), "'trades' is no partition"),
+        (lambda c: c.pause(("t", 0)), "'t' is no partition"),
+        (lambda c: c.resume("trades"), "'trades' is no partition"),
+        (lambda c: c.commit([]), "list is no place; allowed: a record, or offsets by partition"),
+        (lambda c: c.subscribe([]), r"topics \[\] are not allowed"),
+        (lambda c: c.subscribe(5), "topics 5 are not allowed"),
+        (lambda c: c.subscribe(re.compile("A", re.IGNORECASE)), "the flags of .* not allowed"),
+    ],
+)
+def test_a_wrong_question_is_named(
+    twins: Twins, connection: Connection, group: str, call: Callable[[Any], Any], says: str
+) -> None:
+    with twins.consumer(connection, group) as consumer, pytest.raises(ConfigError, match=says):
+        call(consumer)
+
+
+def test_what_is_no_connection_is_told(twins: Twins) -> None:
+    for make in (twins.consumer, twins.producer):
+        with pytest.raises(ConfigError, match="str is no connection; give Connection"):
+            make("localhost:9092")
+
+
+def test_without_a_group_nothing_is_committed(
+    twins: Twins, connection: Connection, admin: Admin, ten: str
+) -> None:
+    with twins.consumer(connection, enable_auto_commit=True) as consumer:
+        consumer.assign(ten, 0, 0)
+        assert consumer.poll(30_000).offset == 0
+        for call in (consumer.commit, consumer.committed, consumer.commit_async):
+            with pytest.raises(ConfigError, match="need a consumer group"):
+                call()
+    assert (ten, 0) not in admin.committed("penstock-without-group")
+
+
+def test_without_an_offset_an_assignment_begins_where_the_group_was(
+    twins: Twins, connection: Connection, ten: str, group: str
+) -> None:
+    with twins.consumer(connection, group, auto_offset_reset="earliest") as consumer:
+        consumer.assign(ten, 0)
+        assert consumer.poll(30_000).offset == 0
+        consumer.commit({(ten, 0): 7})
+        consumer.assign(ten, 0)
+        assert consumer.poll(30_000).offset == 7
+
+
+def test_a_negative_time_out_waits_until_a_record_or_a_wakeup_comes(
+    twins: Twins, connection: Connection, ten: str
+) -> None:
+    with twins.consumer(connection) as consumer:
+        consumer.assign(ten, 0, 9)
+        assert consumer.poll(-1).offset == 9
+        timer = threading.Timer(
+            0.3, consumer.client.wakeup if twins.kind == "asyncio" else consumer.wakeup
+        )
+        timer.start()
+        with pytest.raises(WakeupError):
+            consumer.poll(-1)
+
+
+def test_a_batch_may_be_larger_than_librdkafka_takes_at_once(
+    twins: Twins, connection: Connection, ten: str
+) -> None:
+    with twins.consumer(connection) as consumer:
+        consumer.assign(ten, 0, 0)
+        assert len(consumer.poll_batch(2_000_000, 2000)) == 10
+
+
+def test_a_wrong_format_costs_no_record(twins: Twins, connection: Connection, ten: str) -> None:
+    class Broken:
+        name = "broken"
+
+        def encode(self, value: Any, topic: str = "") -> bytes:
+            raise NotImplementedError
+
+        def decode(self, data: bytes, topic: str = "") -> Any:
+            raise ValueError("mine")
+
+    with twins.consumer(connection) as consumer:
+        consumer.assign(ten, 0, 0)
+        with pytest.raises(ConfigError, match="did you mean 'json'"):
+            consumer.poll(30_000, "jsno")
+        first = consumer.poll(30_000, Broken())
+        assert (first.offset, first.value) == (0, b"0")
+        with pytest.raises(FormatError, match="a format raised ValueError: mine"):
+            raise first.error
+        assert consumer.poll(30_000).offset == 1
+
+
+def test_keys_that_cannot_be_keys_of_a_mapping_are_told(
+    twins: Twins, connection: Connection, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(connection, topic, ["v"], key=lambda _: b"[1]")
+    with twins.consumer(connection, key_format="json") as consumer:
+        consumer.assign(topic, 0, 0)
+        with pytest.raises(FormatError, match="a key cannot be one of a mapping"):
+            consumer.poll_mapping(1, 30_000)
+
+
+def test_a_seek_may_follow_an_assignment_at_once(
+    twins: Twins, connection: Connection, ten: str
+) -> None:
+    with twins.consumer(connection) as consumer:
+        for offset in (5, 6, 7):
+            consumer.assign(ten, 0, 0)
+            consumer.seek({(ten, 0): offset})
+            assert consumer.poll(30_000).offset == offset
+
+
+# -- callbacks, wakeups and queues of a consumer
+
+
+def test_what_a_consumers_callbacks_raise_comes_out_of_poll_and_costs_no_record(
+    twins: Twins, connection: Connection, ten: str, group: str
+) -> None:
+    settings = {"auto_offset_reset": "earliest", "on_commit": _broken}
+    # The last commit may be answered by the close, which then raises too.
+    with suppress(ValueError), twins.consumer(connection, group, **settings) as consumer:
+        consumer.subscribe(ten, on_assigned=_broken)
+        found: list[int] = []
+        raised = 0
+
+        def read() -> bool:
+            nonlocal raised
+            try:
+                batch = consumer.poll_batch(2, 100)
+            except ValueError:
+                raised += 1
+                return False
+            found.extend(record.offset for record in batch)
+            if batch:
+                consumer.commit_async()
+            return len(found) == 10 and raised > 1
+
+        eventually(read)
+    assert found == list(range(10))
+
+
+def test_a_wakeup_and_a_close_commit_nothing_that_was_not_handed_out(
+    twins: Twins, connection: Connection, admin: Admin, ten: str, group: str
+) -> None:
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": True}
+    with twins.consumer(connection, group, **settings) as consumer:
+        consumer.subscribe(ten)
+        assert consumer.poll(30_000).offset == 0
+        sync = consumer.client.sync if twins.kind == "asyncio" else consumer
+        timer = threading.Timer(0.5, sync.wakeup)
+        timer.start()
+        with pytest.raises(WakeupError):
+            consumer.poll_batch(100, 60_000)
+        assert (len(sync.ahead.messages), consumer.at_end) == (9, set())
+    assert admin.committed(group) == {(ten, 0): 1}
+
+
+def test_a_wakeup_of_a_queues_poll_loses_nothing(connection: Connection, ten: str) -> None:
+    with Consumer(connection) as consumer:
+        consumer.assign(ten, 0, 0)
+        queue = consumer.queues.partition(ten, 0)
+        timer = threading.Timer(0.5, consumer.wakeup)
+        timer.start()
+        with pytest.raises(WakeupError):
+            queue.poll_batch(100, 60_000)
+        assert [record.offset for record in queue.poll_batch(10, 30_000)] == list(range(10))
+
+
+def test_a_queue_forgets_what_is_read_once_more_or_not_at_all(
+    connection: Connection, ten: str
+) -> None:
+    with Consumer(connection) as consumer:
+        consumer.assign(ten, 0, 0)
+        queue = consumer.queues.partition(ten, 0)
+        assert eventually(lambda: len(queue) == 10)
+        consumer.seek({(ten, 0): 8})
+        assert [record.offset for record in queue.poll_batch(2, 30_000)] == [8, 9]
+        consumer.seek({(ten, 0): 3})
+        assert eventually(lambda: len(queue) == 7)
+        consumer.unassign()
+        assert queue.poll(100) is None
+
+
+def test_a_queue_that_nobody_reads_does_not_stop_the_others(
+    connection: Connection, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.kafka.consuming.queues._MOST", 5)
+    topic = new_topic(2)
+    fill(connection, topic, [str(number) for number in range(40)], partitions=2)
+    with Consumer(connection) as consumer:
+        consumer.assign({(topic, 0): 0})
+        odd = consumer.queues.partition(topic, 1)
+        assert eventually(lambda: len(consumer.queues.consumer) >= 5)
+        consumer.assign({(topic, 0): 0, (topic, 1): 0})
+        found = odd.poll_batch(20, 30_000)
+        assert [int(record.value) for record in found] == list(range(1, 40, 2))
+        rest = consumer.poll_batch(20, 30_000)
+        assert [int(record.value) for record in rest] == list(range(0, 40, 2))
+
+
+def test_a_begin_that_is_cancelled_leaves_no_transaction_open(
+    connection: Connection, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+
+    async def write() -> None:
+        async with AsyncProducer(connection, transactional_id=group) as producer:
+            await producer.init_transactions()
+            begun = asyncio.create_task(producer.transaction().__aenter__())
+            await asyncio.sleep(0)
+            begun.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await begun
+            async with producer.transaction():
+                await producer.produce(topic, None, "v")
+
+    asyncio.run(write())
     assert [record.value for record in read_all(connection, topic)] == [b"v"]

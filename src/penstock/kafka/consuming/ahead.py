@@ -47,6 +47,23 @@ class Ahead:
         self.messages[:] = [each for each in self.messages if place_of(each) not in gone]
 
 
+class Handed:
+    """How far records were handed out: that, and not what librdkafka gave, may be committed."""
+
+    def __init__(self) -> None:
+        self._next: dict[Partition, int] = {}
+
+    def note(self, messages: Iterable[Message]) -> None:
+        """These were handed out."""
+        for message in messages:
+            self._next[place_of(message)] = int(message.offset() or 0) + 1
+
+    def take(self) -> dict[Partition, int]:
+        """The offset behind the last one, for each partition that has one since the last time."""
+        taken, self._next = self._next, {}
+        return taken
+
+
 def place_of(message: Message) -> Partition:
     """The partition of a message."""
     return str(message.topic()), int(message.partition() or 0)

@@ -12,8 +12,7 @@ from confluent_kafka import Message
 from penstock.config import Connection
 from penstock.errors import NoMessageError, WakeupError
 from penstock.formats import Format
-from penstock.kafka.consuming.ahead import place_of
-from penstock.kafka.consuming.consumer import Consumer, must_not_store
+from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.consuming.polling import mapping_of
 from penstock.kafka.handle import Partition
 from penstock.kafka.places import OffsetsLike
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
 _SOON, _LATE = 0.001, 0.02
 # Records that are taken from librdkafka before somebody asks for them, so that one costs little.
 _AHEAD = 500
+
+
+class _ReadsAhead(Consumer):
+    reads_ahead = True
 
 
 class AsyncConsumer:
@@ -48,10 +51,7 @@ class AsyncConsumer:
     """
 
     def __init__(self, connection: Connection, group: str | None = None, **options: Any) -> None:
-        # librdkafka would store what it gave to us; what counts is what we gave to the caller.
-        self._stores = bool(_taken(options, connection))
-        self.sync = Consumer(connection, group, **options, enable_auto_offset_store=False)
-        self._handed: dict[Partition, int] = {}
+        self.sync: Consumer = _ReadsAhead(connection, group, **options)
         self._busy = asyncio.Lock()
 
     async def __aenter__(self) -> AsyncConsumer:
@@ -62,7 +62,6 @@ class AsyncConsumer:
 
     async def close(self) -> None:
         """Leave the group at once and let go of the connections."""
-        self._store()
         async with self._busy:
             await finish(self.sync.close)
 
@@ -120,7 +119,7 @@ class AsyncConsumer:
     @property
     def at_end(self) -> set[Partition]:
         """The partitions in which every record so far has been handed out."""
-        return self.sync.at_end - set(self.sync.ahead.starts())
+        return self.sync.at_end
 
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Fetch no more from these partitions."""
@@ -146,11 +145,13 @@ class AsyncConsumer:
         format: str | Format | None = None,
     ) -> list[Record]:
         """Up to `most` records; fewer, or none, when the time is up."""
-        return self.sync.records_of(await self._fetch(most or self.sync.most, timeout_ms), format)
+        read = self.sync.reader(format)
+        return read(await self._fetch(most, timeout_ms))
 
     async def poll_table(self, most: int = 10_000, timeout_ms: int | None = None) -> pa.Table:
         """Up to `most` records as one Arrow table."""
-        return self.sync.table_of(await self._fetch(most, timeout_ms))
+        make = self.sync.table_maker()
+        return make(await self._fetch(most, timeout_ms))
 
     async def poll_mapping(
         self,
@@ -189,22 +190,16 @@ class AsyncConsumer:
 
     async def commit(self, what: OffsetsLike | None = None) -> dict[Partition, int]:
         """Commit and wait: behind a record, given offsets, or behind everything that was handed out."""
-        self._store()
         async with self._busy:
             return await finish(self.sync.commit, what)
 
     def commit_async(self, what: OffsetsLike | None = None) -> None:
         """Commit without waiting; the answer comes to `on_commit` with a later poll."""
-        if what is None and self._stores:
-            what = self.position() or None
-        self._store()
         self.sync.commit_async(what)
 
     def store_offsets(self, what: OffsetsLike | None = None) -> None:
         """Choose what the next commit takes; for `enable.auto.offset.store=false`."""
-        if self._stores:
-            raise must_not_store()
-        self.sync.store_offsets(self.position() if what is None else what)
+        self.sync.store_offsets(what)
 
     def seek(self, offsets: Mapping[Partition, int]) -> None:
         """Go on reading at these offsets."""
@@ -241,37 +236,16 @@ class AsyncConsumer:
 
     # -- how records are gathered
 
-    async def _fetch(self, most: int, timeout_ms: int | None) -> list[Message]:
-        wait = (self.sync.timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        deadline, pause = time.monotonic() + wait, _SOON
+    async def _fetch(self, most: int | None, timeout_ms: int | None) -> list[Message]:
+        wanted, deadline = self.sync.how_many(most), self.sync.deadline(timeout_ms)
+        pause = _SOON
         self.sync.raise_if_woken()
-        while (lacking := most - len(self.sync.ahead.messages)) > 0:
+        while (lacking := wanted - len(self.sync.ahead.messages)) > 0:
             async with self._busy:
-                self._store()
+                self.sync.store_handed_out()
                 came = self.sync.gather(max(_AHEAD, lacking), 0)
-            if time.monotonic() > deadline or came >= lacking:
+            if time.monotonic() >= deadline or came >= lacking:
                 break
             pause = _SOON if came else min(2 * pause, _LATE)
             await asyncio.sleep(pause)
-        return self._hand_out(most)
-
-    def _hand_out(self, most: int) -> list[Message]:
-        found = self.sync.ahead.hand_out(most)
-        for message in found:
-            self._handed[place_of(message)] = int(message.offset() or 0) + 1
-        return found
-
-    def _store(self) -> None:
-        """Let librdkafka know what was handed out: that is what a commit may take."""
-        handed, self._handed = self._handed, {}
-        if self._stores and handed:
-            self.sync.store_handed_out(handed)
-
-
-def _taken(options: dict[str, Any], connection: Connection) -> Any:
-    """Take the setting out of the options: from there, or from the connection, or its default."""
-    name = "enable.auto.offset.store"
-    for spelled in (name, name.replace(".", "_")):
-        if spelled in options:
-            return options.pop(spelled)
-    return connection.options.get(name, True)
+        return self.sync.hand_out(wanted)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from penstock.errors import ConfigError, missing_extra
 from penstock.kafka.consuming.polling import Polling
-from penstock.kafka.errors import translate
 from penstock.kafka.handle import Partition
-from penstock.kafka.places import OffsetsLike, aligned, offsets_of, raise_errors_of
+from penstock.kafka.places import (
+    NO_OFFSET,
+    OffsetsLike,
+    aligned,
+    offsets_of,
+    places_of,
+    raise_errors_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TIMEOUT = 10.0
+_SETTLING, _PAUSE = 1.0, 0.005
 
 
 class Consumer(Polling):
@@ -56,7 +64,7 @@ class Consumer(Polling):
 
     def commit_async(self, what: OffsetsLike | None = None) -> None:
         """Commit without waiting; the answer comes to `on_commit` with a later poll."""
-        if what is None and self._stores:
+        if what is None and self.stores:
             # librdkafka would look only when it sends, and take records that were read in between.
             what = self.position() or None
         self._commit(what, asynchronous=True)
@@ -66,24 +74,16 @@ class Consumer(Polling):
 
         For `enable.auto.offset.store=false`: librdkafka then stores nothing by itself.
         """
-        if self._stores:
-            raise must_not_store()
+        if self.stores:
+            raise _must_not_store()
         places = offsets_of(self.position() if what is None else what)
         with self._handle.translated("storing offsets"):
             self._client.store_offsets(offsets=places)
 
-    def store_handed_out(self, offsets: Mapping[Partition, int]) -> None:
-        """Store the offsets of records handed out, but for partitions that went away meanwhile."""
-        try:
-            self._client.store_offsets(offsets=offsets_of(offsets))
-        except KafkaException as problem:
-            if problem.args[0].code() != KafkaError._STATE:
-                raise translate(
-                    problem.args[0], "storing offsets", self._handle.brokers, self._handle.seen
-                ) from problem
-
     def _commit(self, what: OffsetsLike | None, asynchronous: bool) -> Any:
-        if what is None and self._stores and self.waiting():
+        self.require_group("commits")
+        self.store_handed_out()
+        if what is None and self.stores and not self.keeps_place and self.waiting():
             # librdkafka would take along what waits here.
             what = self.position()
         if what == {}:
@@ -98,11 +98,28 @@ class Consumer(Polling):
 
     def seek(self, offsets: Mapping[Partition, int]) -> None:
         """Go on reading at these offsets, in partitions that are being read."""
-        for where, offset in offsets.items():
-            with self._handle.translated(f"seeking in {where[0]}[{where[1]}]"):
-                self._client.seek(TopicPartition(*where, offset))
-            self.at_end.discard(where)
-        self.ahead.drop(offsets)
+        self.store_handed_out()
+        for place in offsets_of(offsets):
+            with self._handle.translated(f"seeking in {place.topic}[{place.partition}]"):
+                self._seek(place)
+        self.forget_waiting(offsets)
+
+    def _seek(self, place: TopicPartition) -> None:
+        deadline = time.monotonic() + _SETTLING
+        while True:
+            try:
+                self._client.seek(place)
+                return
+            except KafkaException as problem:
+                # A partition that was assigned a moment ago is not yet being read.
+                early = problem.args[0].code() == KafkaError._STATE and place in self._mine()
+                if not early or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE)
+
+    def _mine(self) -> list[TopicPartition]:
+        mine: list[TopicPartition] = self._client.assignment()
+        return mine
 
     def position(self, partitions: Iterable[Partition] | None = None) -> dict[Partition, int]:
         """The offset after the last record handed out; partitions without one are not in the answer."""
@@ -115,6 +132,7 @@ class Consumer(Polling):
         self, partitions: Iterable[Partition] | None = None, timeout: float = _TIMEOUT
     ) -> dict[Partition, int]:
         """What the group committed; partitions without a committed offset are not in the answer."""
+        self.require_group("committed offsets")
         places = self._places(partitions)
         with self._handle.translated(f"reading the offsets of group {self.group!r}"):
             told = self._client.committed(places, timeout=timeout)
@@ -125,20 +143,30 @@ class Consumer(Polling):
         self, partitions: Iterable[Partition] | None = None, timeout: float = _TIMEOUT
     ) -> dict[Partition, tuple[int, int]]:
         """The first offset, and that of the next record to be written, asked of the broker."""
-        return self._watermarks(partitions, timeout=timeout)
+        wanted = list(self.assignment if partitions is None else partitions)
+        # Two questions for all partitions; librdkafka's own call asks for each, and was once wrong.
+        low = self._times(dict.fromkeys(wanted, OFFSET_BEGINNING), timeout)
+        high = self._times(dict.fromkeys(wanted, OFFSET_END), timeout)
+        return {where: (low[where], high[where]) for where in wanted}
 
     def cached_watermarks(
         self, partitions: Iterable[Partition] | None = None
     ) -> dict[Partition, tuple[int, int]]:
         """The same as far as the last fetch told, without asking; -1001 where nothing is known."""
-        return self._watermarks(partitions, cached=True)
+        places = self._places(partitions)
+        with self._handle.translated("reading the ends that are known"):
+            ends = [self._client.get_watermark_offsets(place, cached=True) for place in places]
+        return {(p.topic, p.partition): end for p, end in zip(places, ends, strict=True)}
 
     def offsets_for_times(
         self, times: Mapping[Partition, int], timeout: float = _TIMEOUT
     ) -> dict[Partition, int]:
         """The first offset at or after a time (milliseconds); -1 where no record is that young."""
-        asked = [TopicPartition(*where, moment) for where, moment in times.items()]
-        with self._handle.translated("looking up offsets by time"):
+        return self._times(times, timeout)
+
+    def _times(self, times: Mapping[Partition, int], timeout: float) -> dict[Partition, int]:
+        asked = offsets_of(times)
+        with self._handle.translated("looking up offsets"):
             told = self._client.offsets_for_times(asked, timeout=timeout)
             raise_errors_of(told)
         return {(place.topic, place.partition): place.offset for place in told}
@@ -154,7 +182,10 @@ class Consumer(Polling):
 
     def asked(self, topics: Any, partitions: Any) -> list[Partition]:
         """The partitions that somebody means: those that are named, or all that are read."""
-        return sorted(self.assignment) if topics is None else _pairs(topics, partitions)
+        if partitions is None:
+            names = {topics} if isinstance(topics, str) else topics
+            return sorted(w for w in self.assignment if names is None or w[0] in names)
+        return list(aligned(topics, partitions, None))
 
     def offsets_table(self, asked: list[Partition], positions: Mapping[Partition, int]) -> pa.Table:
         """The table of `offset_info`, with positions that are known already."""
@@ -170,52 +201,25 @@ class Consumer(Polling):
                     "partition": where[1],
                     "minOffset": ends[where][0],
                     "maxOffset": ends[where][1],
-                    "offsetPosition": positions.get(where, _NONE),
-                    "offsetCommitted": committed.get(where, _NONE),
+                    "offsetPosition": positions.get(where, NO_OFFSET),
+                    "offsetCommitted": committed.get(where, NO_OFFSET),
                 }
                 for where in asked
             ]
         )
 
-    @property
-    def _stores(self) -> bool:
-        return bool(self._handle.get("enable.auto.offset.store", True))
-
     def _known(self, partitions: list[Partition]) -> dict[Partition, int]:
         return {} if self.group is None else self.committed(partitions)
 
-    def _watermarks(
-        self, partitions: Iterable[Partition] | None, **how: Any
-    ) -> dict[Partition, tuple[int, int]]:
-        found = {}
-        for place in self._places(partitions):
-            with self._handle.translated(
-                f"asking for the ends of {place.topic}[{place.partition}]"
-            ):
-                found[place.topic, place.partition] = self._client.get_watermark_offsets(
-                    place, **how
-                )
-        return found
-
     def _places(self, partitions: Iterable[Partition] | None) -> list[TopicPartition]:
-        wanted = self.assignment if partitions is None else partitions
-        return [TopicPartition(*where) for where in wanted]
+        return places_of(self.assignment if partitions is None else partitions)
 
 
-_NONE = -1001
-
-
-def must_not_store() -> ConfigError:
-    """The error for storing offsets by hand where they are stored anyway."""
+def _must_not_store() -> ConfigError:
     return ConfigError(
         "storing offsets needs a consumer that does not do it by itself: "
         "give enable_auto_offset_store=False"
     )
-
-
-def _pairs(topics: Any, partitions: Any) -> list[Partition]:
-    zeros = 0 if isinstance(topics, str) else [0] * len(topics)
-    return list(aligned(topics, partitions, zeros))
 
 
 def _offsets(places: list[TopicPartition]) -> dict[Partition, int]:

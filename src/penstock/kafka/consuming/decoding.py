@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Message
 
-from penstock.errors import PenstockError, TransientError
+from penstock.errors import FormatError, PenstockError, TransientError
 from penstock.formats import Format
 from penstock.record import Record, record_of
 
@@ -42,6 +42,11 @@ def _decode(
             value = format.decode(value, topic)
     except PenstockError as error:
         return error
+    except Exception as error:
+        # A format of the user's own: the record must not go under, nor its neighbours.
+        problem = FormatError(f"a format raised {type(error).__name__}: {error}")
+        problem.__cause__ = error
+        return problem
     message.set_key(key)
     message.set_value(value)
     return None

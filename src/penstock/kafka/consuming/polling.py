@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, Message
 
 from penstock.config import Connection
-from penstock.errors import NoMessageError, PenstockError, WakeupError, missing_extra
+from penstock.errors import FormatError, NoMessageError, PenstockError, WakeupError, missing_extra
 from penstock.formats import Format, find_format
+from penstock.kafka.consuming.bounds import at_least_one, deadline_of
 from penstock.kafka.consuming.decoding import decode_all
 from penstock.kafka.consuming.membership import Membership
 from penstock.kafka.errors import translate
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SLICE = 0.1
 _MOST = 1000
 _FEW = 100
+# librdkafka's binding takes no more at once.
+_LARGEST = 1_000_000
 # librdkafka heals these by itself; the records come when the broker is back.
 _PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
@@ -53,7 +56,7 @@ class Polling(Membership):
         timeout_ms: int | None = None,
         format: str | Format | None = None,
     ) -> Record | None:
-        """The next record, or None when none came in time."""
+        """The next record, or None when none came in time; a negative time-out waits for ever."""
         records = self.poll_batch(1, timeout_ms, format)
         return records[0] if records else None
 
@@ -67,14 +70,16 @@ class Polling(Membership):
 
         A value that does not decode is an `error` of its record.
         """
-        return self.records_of(self.fetch(most or self.most, timeout_ms), format)
+        read = self.reader(format)
+        return read(self.fetch(most, timeout_ms))
 
     def poll_table(self, most: int = 10_000, timeout_ms: int | None = None) -> pa.Table:
         """Up to `most` records as one Arrow table.
 
         Columns: key, value, topic, partition, offset, timestamp, headers.
         """
-        return self.table_of(self.fetch(most, timeout_ms))
+        make = self.table_maker()
+        return make(self.fetch(most, timeout_ms))
 
     def poll_mapping(
         self,
@@ -121,37 +126,48 @@ class Polling(Membership):
         """How many records a batch has at most, where the caller does not say."""
         return self.connection.max_poll_records or _MOST
 
-    def records_of(
-        self,
-        messages: list[Message],
-        format: str | Format | None = None,
-    ) -> list[Record]:
-        """Messages as records, with their values decoded where there is a format."""
+    def reader(self, format: str | Format | None = None) -> Callable[[list[Message]], list[Record]]:
+        """What makes records of messages; asked for first, so that a wrong format costs no record."""
         wanted = self._format if format is None else find_format(format)
         if wanted is None and self._key_format is None:
-            return list(map(Record, messages))
-        return decode_all(messages, wanted, self._key_format)
+            return lambda messages: list(map(Record, messages))
+        return lambda messages: decode_all(messages, wanted, self._key_format)
 
     @staticmethod
-    def table_of(messages: list[Message]) -> pa.Table:
-        """Messages as one Arrow table."""
+    def table_maker() -> Callable[[list[Message]], pa.Table]:
+        """What makes a table of messages; asked for first, so that a missing extra costs no record."""
         try:
             from penstock.kafka.consuming.arrow import table_of  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
-            raise missing_extra(missing, "polling a table") from missing
-        return table_of(messages)
+            raise missing_extra(missing, "records as a table") from missing
+        return table_of
 
-    def fetch(self, most: int, timeout_ms: int | None = None) -> list[Message]:
-        """Up to `most` messages as librdkafka gives them, without its events."""
-        wait = (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        deadline = time.monotonic() + wait
+    def fetch(self, most: int | None, timeout_ms: int | None) -> list[Message]:
+        """Up to `most` messages, waiting until there are so many or the time is up."""
+        wanted, deadline = self.how_many(most), self.deadline(timeout_ms)
         self.raise_if_woken()
-        left = wait
-        while (lacking := most - len(self.ahead.messages)) > 0:
-            self.gather(lacking, min(left, _SLICE))
-            if (left := deadline - time.monotonic()) <= 0:
+        self.store_handed_out()
+        while (lacking := wanted - len(self.ahead.messages)) > 0:
+            left = deadline - time.monotonic()
+            self.gather(lacking, min(max(left, 0), _SLICE))
+            if time.monotonic() >= deadline:
                 break
-        return self.ahead.hand_out(most)
+        return self.hand_out(wanted)
+
+    def hand_out(self, most: int) -> list[Message]:
+        """The oldest messages that wait: from now on they are the caller's."""
+        found = self.ahead.hand_out(most)
+        if self.keeps_place:
+            self.handed.note(found)
+        return found
+
+    def how_many(self, most: int | None) -> int:
+        """The most records of a batch, given or not."""
+        return self.most if most is None else at_least_one(most)
+
+    def deadline(self, timeout_ms: int | None) -> float:
+        """When a wait ends; a negative time-out is for ever."""
+        return deadline_of(self.timeout_ms if timeout_ms is None else timeout_ms)
 
     def gather(self, most: int, wait: float) -> int:
         """Take messages once, to be handed out later; how many came."""
@@ -167,13 +183,17 @@ class Polling(Membership):
         with self._handle.translated("reading records"):
             messages = self._consume(most, wait)
         if not messages:
+            self._raise_problem()
             self._handle.raise_refusal("reading records")
             return messages
         self._heard = time.monotonic()
-        if self.at_end or any(map(Message.error, messages)):
+        if self._ended or any(map(Message.error, messages)):
             messages = [message for message in messages if self._is_record(message)]
             if not messages:
                 self._raise_problem()
+        if messages:
+            # Whatever was wrong with the connection, it works.
+            self._handle.seen.clear()
         return messages
 
     def _consume(self, most: int, wait: float) -> list[Message]:
@@ -186,7 +206,7 @@ class Polling(Membership):
         if collects:
             gc.disable()
         try:
-            messages: list[Message] = self._client.consume(most, wait)
+            messages: list[Message] = self._client.consume(min(most, _LARGEST), wait)
         finally:
             if collects:
                 gc.enable()
@@ -208,10 +228,10 @@ class Polling(Membership):
     def _is_record(self, message: Message) -> bool:
         error, place = message.error(), (str(message.topic()), int(message.partition() or 0))
         if error is None:
-            self.at_end.discard(place)
+            self._ended.discard(place)
             return True
         if error.code() == KafkaError._PARTITION_EOF:
-            self.at_end.add(place)
+            self._ended.add(place)
             return False
         if not error.retriable() and error.code() not in _PASSING:
             # Records that came with it must not go under: it is raised when they are in safety.
@@ -219,6 +239,7 @@ class Polling(Membership):
         return False
 
     def _raise_problem(self) -> None:
+        self.callbacks.raise_kept()
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
@@ -229,4 +250,9 @@ def mapping_of(records: list[Record]) -> dict[Any, Any]:
     for record in records:
         if record.error is not None:
             raise record.error
-    return {record.key: record.value for record in records}
+    try:
+        return {record.key: record.value for record in records}
+    except TypeError as problem:
+        raise FormatError(
+            f"a key cannot be one of a mapping: {problem}; use poll_batch"
+        ) from problem

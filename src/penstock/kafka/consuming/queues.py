@@ -13,6 +13,7 @@ from confluent_kafka import Message, TopicPartition
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
 from penstock.formats import Format, find_format
+from penstock.kafka.consuming.bounds import at_least_one, deadline_of
 from penstock.kafka.consuming.decoding import decode_all
 from penstock.kafka.consuming.events import NOTHING, Event
 from penstock.kafka.handle import Partition
@@ -78,19 +79,35 @@ class Queue:
         format: str | Format | None = None,
     ) -> list[Record]:
         """Up to `most` records; other events are dropped."""
-        deadline = time.monotonic() + self._wait(timeout_ms)
+        wanted = None if format is None else find_format(format)
+        messages = self._gathered(at_least_one(most), self._deadline(timeout_ms))
+        return decode_all(self._queues.handed_out(messages), wanted, None)
+
+    def _gathered(self, most: int, deadline: float) -> list[Message]:
         messages = self.take(most)
-        while len(messages) < most and self._pumped(deadline):
-            messages += self.take(most - len(messages))
-        return decode_all(messages, None if format is None else find_format(format), None)
+        try:
+            while len(messages) < most and self._pumped(deadline):
+                messages += self.take(most - len(messages))
+        except BaseException:
+            # A wakeup, or an error: what was gathered comes with the next poll.
+            self.end._waiting.extendleft(map(_fetched, reversed(messages)))
+            raise
+        return messages
 
     def event(self, timeout_ms: int | None = None) -> Event:
         """The next event; one that is false when none came in time."""
-        deadline = time.monotonic() + self._wait(timeout_ms)
+        deadline = self._deadline(timeout_ms)
         while not self.end._waiting:
             if not self._pumped(deadline):
                 return NOTHING
-        return self.end._waiting.popleft()
+        event = self.end._waiting.popleft()
+        self._queues.handed_out([record.message for record in event.messages])
+        return event
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much waits as may."""
+        return len(self.end._waiting) >= _MOST
 
     def put(self, event: Event) -> None:
         """Take an event in."""
@@ -113,8 +130,8 @@ class Queue:
         kept = [e for e in self._waiting if not {_where(r) for r in e.messages} & partitions]
         self._waiting = deque(kept)
 
-    def _wait(self, timeout_ms: int | None) -> float:
-        return (self.timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    def _deadline(self, timeout_ms: int | None) -> float:
+        return deadline_of(self.timeout_ms if timeout_ms is None else timeout_ms)
 
     def _pumped(self, deadline: float) -> bool:
         left = deadline - time.monotonic()
@@ -158,17 +175,23 @@ class Queues:
     def pump(self, wait: float) -> None:
         """Take from librdkafka what it has, and put it where it belongs."""
         self._hold_back()
-        if len(self.consumer.end._waiting) >= _MOST:
-            return
+        self._consumer.store_handed_out()
         for message in self._consumer.take(_MOST if wait == 0 else 1, wait):
             where = (str(message.topic()), int(message.partition() or 0))
             queue = self._partitions.get(where, self.consumer)
-            queue.put(Event("Fetch", messages=[Record(message)]))
+            queue.put(_fetched(message))
+
+    def handed_out(self, messages: list[Message]) -> list[Message]:
+        """Take note of what a caller got from a queue."""
+        if self._consumer.keeps_place:
+            self._consumer.handed.note(messages)
+        return messages
 
     def rebalanced(self, change: str, partitions: list[TopicPartition]) -> None:
         """Partitions came or went."""
         if change != "Assigned":
-            self._forget({(place.topic, place.partition) for place in partitions})
+            self._held -= {(place.topic, place.partition) for place in partitions}
+            self.forget({(place.topic, place.partition) for place in partitions})
         self.consumer.put(Event("Rebalance", change=change, partitions=_rows(partitions)))
 
     def committed(self, error: PenstockError | None, partitions: list[TopicPartition]) -> None:
@@ -181,28 +204,33 @@ class Queues:
 
     def starts(self) -> dict[Partition, int]:
         """The first offset that waits in a queue, for each partition that has one."""
-        queues = (self.main, self.consumer, *self._partitions.values())
-        records = [record for queue in queues for record in queue.records()]
+        records = [record for queue in self._all() for record in queue.records()]
         # A partition's records may wait in two queues, its own and the consumer's: the first one counts.
         return {_where(r): r.offset for r in sorted(records, key=_offset, reverse=True)}
 
-    def _forget(self, gone: set[Partition]) -> None:
-        """Drop what waits of partitions that another member reads now."""
-        self._held -= gone
-        for queue in (self.consumer, *self._partitions.values()):
+    def forget(self, gone: set[Partition]) -> None:
+        """Drop what waits of partitions that another member reads now, or this one once more."""
+        for queue in self._all():
             queue.drop(gone)
 
     def _hold_back(self) -> None:
         """Pause the partitions whose queue is full, and resume those that have been read off."""
-        full = {
-            where for where, queue in self._partitions.items() if len(queue.end._waiting) >= _MOST
-        }
-        mine = self._consumer.assignment if full or self._held else set()
-        if stop := (full - self._held) & mine:
-            self._consumer.pause(stop)
+        if not self._held and not any(queue.is_full for queue in self._all()):
+            return
+        mine = self._consumer.assignment
+        full = {where for where in mine if self._partitions.get(where, self.consumer).is_full}
+        if stop := full - self._held:
+            self._consumer.hold(stop)
         if go := (self._held - full) & mine:
             self._consumer.resume(go)
-        self._held = full & mine
+        self._held = full
+
+    def _all(self) -> tuple[Queue, ...]:
+        return self.main, self.consumer, *self._partitions.values()
+
+
+def _fetched(message: Message) -> Event:
+    return Event("Fetch", messages=[Record(message)])
 
 
 def _where(record: Record) -> Partition:

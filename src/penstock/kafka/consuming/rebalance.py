@@ -39,23 +39,25 @@ class Rebalance:
         self._consumer.heard_of("Assigned", partitions)
         if self._on_assigned is None:
             return
-        starts = self._on_assigned(self._consumer, _names(partitions))
+        run = self._consumer.callbacks.run
+        starts = run(self._on_assigned, self._consumer, _names(partitions))
         if starts:
             for place in partitions:
                 place.offset = starts.get((place.topic, place.partition), place.offset)
             take = client.incremental_assign if self._consumer.cooperative else client.assign
-            take(partitions)
+            with self._consumer._handle.translated("beginning at the offsets of on_assigned"):
+                take(partitions)
 
     def revoked(self, _client: Any, partitions: list[TopicPartition]) -> None:
         """Partitions go to another member."""
         if self._on_revoked is not None:
-            self._on_revoked(self._consumer, _names(partitions))
+            self._consumer.callbacks.run(self._on_revoked, self._consumer, _names(partitions))
         self._consumer.heard_of("Revoked", partitions)
 
     def lost(self, _client: Any, partitions: list[TopicPartition]) -> None:
         """Partitions are gone already: this member was away for too long."""
         if self._on_lost is not None:
-            self._on_lost(self._consumer, _names(partitions))
+            self._consumer.callbacks.run(self._on_lost, self._consumer, _names(partitions))
         self._consumer.heard_of("Lost", partitions)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from operator import index
 from typing import Any
 
 from penstock.errors import ConfigError, FormatError, RecordError
 from penstock.formats.plain import utf8
 from penstock.formats.values import kind
+from penstock.kafka.places import whole
 
 HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 HeaderList = list[tuple[str, bytes | str | None]]
@@ -91,18 +91,6 @@ def topic_of(given: Any) -> str:
     if not isinstance(given, str) or "\0" in given:
         raise ConfigError(f"topic {given!r} is not allowed; allowed: the name of a topic, as text")
     return given
-
-
-def whole(given: Any) -> int | None:
-    """A whole number of Python or numpy; None for anything else, and for True and False."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        return given
-    if type(given).__name__ in ("bool", "bool_") or getattr(given, "ndim", None):
-        return None
-    try:
-        return index(given)
-    except TypeError:
-        return None
 
 
 def _milliseconds(moment: datetime) -> int:
