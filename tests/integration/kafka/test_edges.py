@@ -17,6 +17,7 @@ import pytest
 
 from penstock.config import Connection
 from penstock.errors import (
+    AbortableError,
     BrokerUnavailableError,
     ConfigError,
     FormatError,
@@ -595,3 +596,35 @@ def test_a_begin_that_is_cancelled_leaves_no_transaction_open(
 
     asyncio.run(write())
     assert [record.value for record in read_all(connection, topic)] == [b"v"]
+
+
+def test_a_transaction_that_is_not_there_says_what_to_do(
+    twins: Twins, connection: Connection, group: str
+) -> None:
+    with twins.producer(connection) as producer:
+        for call in (producer.commit_transaction, producer.abort_transaction):
+            with pytest.raises(ConfigError, match="give Producer"):
+                call()
+    with twins.producer(connection, transactional_id=group) as producer:
+        producer.init_transactions()
+        with pytest.raises(TerminalError, match=r"outside of a transaction \(begin one"):
+            producer.produce("t", None, "v")
+        with pytest.raises(TerminalError, match="committing a transaction of"):
+            producer.commit_transaction()
+        with producer.transaction(), pytest.raises(TerminalError, match="InTransaction"):
+            producer.begin_transaction()
+
+
+def test_a_transaction_with_a_failed_record_can_be_aborted_and_begun_again(
+    twins: Twins, connection: Connection, new_topic: NewTopic, group: str
+) -> None:
+    topic = new_topic()
+    with twins.producer(connection, transactional_id=group, message_timeout_ms=5000) as producer:
+        producer.begin_transaction()
+        producer.produce(f"{topic} is no name", None, "lost")
+        with pytest.raises(AbortableError, match="abort the transaction and begin it again"):
+            producer.commit_transaction()
+        producer.abort_transaction()
+        with producer.transaction():
+            producer.produce(topic, None, "kept")
+    assert [record.value for record in read_all(connection, topic)] == [b"kept"]

@@ -213,7 +213,10 @@ class Sending:
             raise FormatError(f"key or value has no UTF-8 form: {problem.reason}") from problem
 
     def _not_taken(self, problem: KafkaException, topic: str) -> PenstockError:
-        return self.failures.translated(problem.args[0], f"writing to topic {topic!r}")
+        error, doing = problem.args[0], f"writing to topic {topic!r}"
+        if error.code() == KafkaError._STATE and self._handle.get("transactional.id"):
+            doing = f"{doing}, outside of a transaction (begin one: with producer.transaction())"
+        return self.failures.translated(error, doing)
 
     def _wait_for_room(self, message: tuple[Any, ...]) -> None:
         deadline = monotonic() + self.queue_timeout

@@ -26,11 +26,6 @@ class Transactions:
         """Fence every earlier producer with the same id, and abort what it left open; once."""
         if self._ready:
             return
-        if self._handle.get("transactional.id") is None:
-            raise ConfigError(
-                "a transaction needs a producer with a name of its own: "
-                "give Producer(..., transactional_id=NAME)"
-            )
         self._try("starting transactions", timeout, self._client.init_transactions)
         self._ready = True
 
@@ -60,6 +55,7 @@ class Transactions:
         self._try("aborting a transaction", timeout, self._client.abort_transaction)
 
     def _try(self, doing: str, timeout: float, call: Callable[[float], Any]) -> None:
+        self._require_name()
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -69,6 +65,13 @@ class Transactions:
                 if not problem.args[0].retriable() or time.monotonic() > deadline:
                     raise self._translated(problem, doing) from problem
             time.sleep(_PAUSE)
+
+    def _require_name(self) -> None:
+        if self._handle.get("transactional.id") is None:
+            raise ConfigError(
+                "a transaction needs a producer with a name of its own: "
+                "give Producer(..., transactional_id=NAME)"
+            )
 
     def _translated(self, problem: KafkaException, doing: str) -> PenstockError:
         named = f"{doing} of {self._handle.get('transactional.id')!r}"
