@@ -26,7 +26,11 @@ _VARIABLES = {
 }
 
 
-def find_connection(what: str | Mapping[str, Any] | Connection | None = None) -> Connection:
+ConnectionLike = str | Mapping[str, Any] | Connection | None
+"""A connection, its name, its keys and values, a broker's address; None is the default one."""
+
+
+def find_connection(what: ConnectionLike = None) -> Connection:
     """Find a connection by its name, read one from a mapping, or take the default.
 
     A text with a colon is a broker's address rather than a name.
@@ -42,6 +46,11 @@ def find_connection(what: str | Mapping[str, Any] | Connection | None = None) ->
         return Connection.from_config(resolve_references(what))
     if isinstance(what, str) and ":" in what:
         return Connection(brokers=what)
+    if what is not None and not isinstance(what, str):
+        raise ConfigError(
+            f"a connection is a Connection, a mapping of keys, the name of one, or 'host:port'; "
+            f"{type(what).__name__} was given"
+        )
     settings = Settings.read()
     return settings.default() if what is None else settings.named(what)
 

@@ -97,7 +97,8 @@ GROUPS = (
     Group(
         "missing topic",
         ConfigError,
-        "check the name, or make it with: penstock topics create NAME",
+        "check the topic's name and the partition's number (penstock topics describe TOPIC); "
+        "a topic is made with: penstock topics create TOPIC",
         "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION UNKNOWN_TOPIC_ID",
     ),
     Group(
@@ -234,7 +235,8 @@ GROUPS = (
     Group(
         "wrong state",
         TerminalError,
-        "the client is not in a state for this call: look at the order of the calls before it",
+        "the client is not in a state for this call: begin_transaction comes before produce, once for "
+        "each commit or abort; assign or subscribe come before seek, pause and stored offsets",
         """
         _STATE _CONFLICT _EXISTING_SUBSCRIPTION _READ_ONLY _INVALID_TYPE _NOT_CONFIGURED _NOOP
         _APPLICATION INVALID_TXN_STATE
