@@ -546,6 +546,22 @@ def test_a_wakeup_of_a_queues_poll_loses_nothing(connection: Connection, ten: st
         assert [record.offset for record in queue.poll_batch(10, 30_000)] == list(range(10))
 
 
+def test_what_was_taken_out_of_a_queue_and_not_handed_out_is_the_place(
+    connection: Connection, ten: str
+) -> None:
+    with Consumer(connection) as consumer:
+        consumer.assign(ten, 0, 0)
+        queue = consumer.queues.consumer
+        timer = threading.Timer(0.5, consumer.wakeup)
+        timer.start()
+        with pytest.raises(WakeupError):
+            consumer.poll_batch(100, 60_000)
+        fill(connection, ten, ["10", "11"])
+        assert eventually(lambda: len(queue) == 2)
+        assert consumer.position() == {(ten, 0): 0}
+        assert [record.offset for record in consumer.poll_batch(12, 30_000)] == list(range(12))
+
+
 def test_a_queue_forgets_what_is_read_once_more_or_not_at_all(
     connection: Connection, ten: str
 ) -> None:
