@@ -24,7 +24,7 @@ def values(records: list[Record]) -> list[bytes]:
 
 def gathering(consumer: Consumer) -> Callable[[], bool]:
     """Whether the poll of another thread has all there is, and waits for more."""
-    return lambda: len(consumer.at_end) > 0
+    return lambda: len(consumer._ended) > 0
 
 
 def test_a_wakeup_loses_nothing_of_a_batch(connection: Connection, unique: str) -> None:

@@ -108,12 +108,9 @@ def _send(producer: Producer, topic: str, partition: int | None, drafts: Iterabl
 
 
 def _have_topic(admin: Admin, topic: str, create: bool) -> None:
-    try:
-        admin.partitions([topic])
-    except ConfigError:
-        if not create:
-            raise
+    if create and topic not in {found.name for found in admin.topics()}:
         admin.create_topic(topic)
+    admin.partitions([topic])
 
 
 def _have_partition(admin: Admin, topic: str, partition: int | None) -> None:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from penstock.config.places import cache_dir, config_dir, data_dir, log_dir
     from penstock.config.references import resolve_references
     from penstock.config.secrets import MaskingFilter, mask, mask_event, mask_mapping
-    from penstock.config.settings import Settings, find_connection, settings_paths
+    from penstock.config.settings import ConnectionLike, Settings, find_connection, settings_paths
 
 __all__ = [
     "Connection",
+    "ConnectionLike",
     "MaskingFilter",
     "Settings",
     "cache_dir",
@@ -37,7 +38,7 @@ _HOMES = {
     "places": ("cache_dir", "config_dir", "data_dir", "log_dir"),
     "references": ("resolve_references",),
     "secrets": ("MaskingFilter", "mask", "mask_event", "mask_mapping"),
-    "settings": ("Settings", "find_connection", "settings_paths"),
+    "settings": ("ConnectionLike", "Settings", "find_connection", "settings_paths"),
 }
 
 

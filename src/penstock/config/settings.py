@@ -117,7 +117,8 @@ class Settings:
         read = _listed([file.path for file in self.files]) or "none"
         names = self.names()
         hint = nearest(name, names) if names else "there are no connections"
-        known = f" (known: {', '.join(names)})" if names else ""
+        # Where nothing is near, the hint names them all already.
+        known = f" (known: {', '.join(names)})" if hint.startswith("did you") else ""
         raise ConfigError(f"no connection is named {name!r}: {hint}{known}; files read: {read}")
 
     def _from_file(self, file: SettingsFile, name: str) -> Connection:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.config import Connection
-from penstock.errors import ConfigError, PenstockError
+from penstock.config import ConnectionLike, find_connection
+from penstock.errors import PenstockError
 from penstock.kafka.callbacks import Callbacks
 from penstock.kafka.errors import describe_event, refusal, translate
 
@@ -24,14 +24,6 @@ OnError = Callable[[str, str, str], None]
 logger = logging.getLogger("penstock.librdkafka")
 # Longer than librdkafka waits between two attempts to connect.
 _LATELY = 30.0
-
-
-def checked(connection: Any) -> Connection:
-    """The connection, where it is one."""
-    if isinstance(connection, Connection):
-        return connection
-    given = type(connection).__name__
-    raise ConfigError(f"{given} is no connection; give Connection(brokers='host:port')")
 
 
 class QuietLogger:
@@ -50,20 +42,20 @@ class Handle:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionLike,
         role: Role,
         defaults: Mapping[str, Any] | None = None,
         on_error: OnError | None = None,
         **overrides: Any,
     ) -> None:
-        self.connection = checked(connection)
-        self.brokers = connection.brokers
+        self.connection = find_connection(connection)
+        self.brokers = self.connection.brokers
         self.seen: deque[KafkaError] = deque(maxlen=20)
         self.callbacks = Callbacks()
         self._on_error = on_error
         self._end: KafkaError | None = None
         self._heard_at = -_LATELY
-        self._settings = {**(defaults or {}), **connection.librdkafka(role, **overrides)}
+        self._settings = {**(defaults or {}), **self.connection.librdkafka(role, **overrides)}
 
     def settings(self) -> dict[str, Any]:
         """What a confluent_kafka client is made with."""

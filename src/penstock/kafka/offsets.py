@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, TopicPartition
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike
 from penstock.kafka.closed import Closed
 from penstock.kafka.errors import MOVING, translate
 from penstock.kafka.handle import Handle, Partition
@@ -36,7 +36,7 @@ class GroupOffsets:
             offsets.committed()  # {("trades", 0): 42}
     """
 
-    def __init__(self, connection: Connection, group: str, timeout: float = 10.0) -> None:
+    def __init__(self, connection: ConnectionLike, group: str, timeout: float = 10.0) -> None:
         self.group = group
         self.timeout = timeout
         self._handle = Handle(connection, "consumer", **_never_joins(group, timeout))

@@ -397,10 +397,20 @@ def test_a_wrong_question_is_named(
         call(consumer)
 
 
+def test_a_client_is_made_from_an_address_or_a_mapping(
+    twins: Twins, connection: Connection
+) -> None:
+    for given in (connection.brokers, {"metadata.broker.list": connection.brokers}):
+        with twins.producer(given) as producer, twins.consumer(given) as consumer:
+            assert producer.connection.brokers == consumer.connection.brokers == connection.brokers
+        with Admin(given) as admin:
+            assert admin.connection.brokers == connection.brokers
+
+
 def test_what_is_no_connection_is_told(twins: Twins) -> None:
     for make in (twins.consumer, twins.producer):
-        with pytest.raises(ConfigError, match="str is no connection; give Connection"):
-            make("localhost:9092")
+        with pytest.raises(ConfigError, match="or 'host:port'; int was given"):
+            make(9092)
 
 
 def test_without_a_group_nothing_is_committed(

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # re-exported silently
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike
 from penstock.kafka.admin import acls, describe, groups, lookup, metadata, resets
 from penstock.kafka.admin import topics as on_topics
 from penstock.kafka.admin.asking import Asker
@@ -49,10 +49,10 @@ class Admin:
     `timeout` is in seconds, for each question; other keywords are settings of librdkafka or `oauth_cb`.
     """
 
-    def __init__(self, connection: Connection, timeout: float = 10.0, **overrides: Any) -> None:
-        self.connection = connection
+    def __init__(self, connection: ConnectionLike, timeout: float = 10.0, **overrides: Any) -> None:
         self.timeout = timeout
         self._ask = Asker(connection, timeout, **overrides)
+        self.connection = self._ask.connection
         self._marks = Watermarks(self._ask)
 
     def __enter__(self) -> Admin:

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike, find_connection
 from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
 from penstock.kafka.admin.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, is_refusal, translate
@@ -24,13 +24,13 @@ _PAUSE = 0.05
 class Asker:
     """librdkafka's admin client, asked with a time-out; whatever fails is a PenstockError."""
 
-    def __init__(self, connection: Connection, timeout: float, **overrides: Any) -> None:
-        self.connection = connection
+    def __init__(self, connection: ConnectionLike, timeout: float, **overrides: Any) -> None:
+        self.connection = find_connection(connection)
         self.timeout = timeout
         self._handle = Handle(connection, "admin", **overrides)
         with self._handle.translated("making an admin"):
             self._client: Any = AdminClient(self._handle.settings())
-        self.coordinator = Coordinator(connection, timeout)
+        self.coordinator = Coordinator(self.connection, timeout)
 
     @property
     def client(self) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Message
 
-from penstock.config import Connection
+from penstock.config import Connection, ConnectionLike
 from penstock.errors import NoMessageError, WakeupError
 from penstock.formats import Format
 from penstock.kafka.consuming.consumer import Consumer
@@ -50,7 +50,9 @@ class AsyncConsumer:
                 await consumer.commit(record)
     """
 
-    def __init__(self, connection: Connection, group: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, connection: ConnectionLike, group: str | None = None, **options: Any
+    ) -> None:
         self.sync: Consumer = _ReadsAhead(connection, group, **options)
         self._busy = asyncio.Lock()
 

@@ -9,13 +9,13 @@ from typing import Any
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike, find_connection
 from penstock.errors import PenstockError
 from penstock.kafka.closed import Closed
 from penstock.kafka.consuming.ahead import Ahead, Handed
 from penstock.kafka.consuming.queues import Queues
 from penstock.kafka.errors import translate
-from penstock.kafka.handle import Handle, OnError, Partition, checked
+from penstock.kafka.handle import Handle, OnError, Partition
 from penstock.kafka.places import offsets_of
 
 OnCommit = Callable[["PenstockError | None", dict[Partition, int]], None]
@@ -40,15 +40,15 @@ class Holding:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionLike,
         group: str | None = None,
         *,
         on_error: OnError | None = None,
         on_commit: OnCommit | None = None,
         **overrides: Any,
     ) -> None:
-        self.connection = checked(connection)
-        self.group: str | None = group or connection.group_id
+        self.connection = find_connection(connection)
+        self.group: str | None = group or self.connection.group_id
         self._ended: set[Partition] = set()
         self._on_error = on_error
         self._on_commit = on_commit
@@ -57,7 +57,7 @@ class Holding:
         self._queues: Queues | None = None
         self._woken = threading.Event()
         self._handle = Handle(
-            connection,
+            self.connection,
             "consumer",
             _DEFAULTS,
             self._heard_error,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, Message
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike
 from penstock.errors import FormatError, NoMessageError, PenstockError, WakeupError, missing_extra
 from penstock.formats import Format, find_format
 from penstock.kafka.consuming.bounds import at_least_one, deadline_of
@@ -36,7 +36,7 @@ class Polling(Membership):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionLike,
         group: str | None = None,
         *,
         format: str | Format | None = None,

@@ -10,7 +10,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from penstock.config import Connection
+from penstock.config import Connection, ConnectionLike
 from penstock.errors import PenstockError, QueueFullError
 from penstock.formats import Format
 from penstock.kafka.consuming.aio import AsyncConsumer
@@ -41,7 +41,7 @@ class AsyncProducer:
     """
 
     def __init__(
-        self, connection: Connection, *, queue_timeout: float = 30.0, **options: Any
+        self, connection: ConnectionLike, *, queue_timeout: float = 30.0, **options: Any
     ) -> None:
         self.queue_timeout = queue_timeout
         self._producer = Producer(connection, queue_timeout=0, **options)

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike
 from penstock.errors import PenstockError
 from penstock.formats import Format, find_format
 from penstock.kafka.consuming.consumer import Consumer
@@ -48,7 +48,7 @@ class Producer(Sending):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionLike,
         *,
         format: str | Format | None = None,
         key_format: str | Format | None = None,

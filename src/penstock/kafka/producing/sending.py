@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as Client
 from msgspec import defstruct
 
-from penstock.config import Connection
+from penstock.config import ConnectionLike
 from penstock.errors import ConfigError, FormatError, PenstockError, QueueFullError, TransientError
 from penstock.kafka.closed import Closed
 from penstock.kafka.handle import Handle, OnError
@@ -44,15 +44,15 @@ class Sending:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionLike,
         *,
         queue_timeout: float = 30.0,
         on_error: OnError | None = None,
         **overrides: Any,
     ) -> None:
-        self.connection = connection
         self.queue_timeout = queue_timeout
         self._handle = Handle(connection, "producer", on_error=on_error, **overrides)
+        self.connection = self._handle.connection
         with self._handle.translated("making a producer"):
             self._client: Any = Client(self._handle.settings())
         self._produce: Any = self._client.produce
