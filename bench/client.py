@@ -48,10 +48,10 @@ def run(connection: Connection, rows: int, rounds: int) -> list[Result]:
         ("produce_table / bare loop", table, reported, rows, 1.0),
         ("produce_table / bare, no reports", table, silent, rows, None),
         ("records / consume()", sides.records(read, rows), sides.bare_records(read, rows), rows, 0.9),
-        ("Arrow / bare loop to a table", sides.arrow(read, rows), sides.bare_arrow(read, rows), rows, 1.2),
+        ("Arrow / bare loop to table", sides.arrow(read, rows), sides.bare_arrow(read, rows), rows, 1.2),
         ("defaults / its defaults", sides.defaults(read, rows), sides.bare_defaults(read, rows), rows, 3),
         ("produce / kafka-python", sides.produce(few), sides.python_produce(few), few, None),
-        ("records / kafka-python", sides.records(small, few), sides.python_consume(small, few), few, None),
+        ("read / kafka-python", sides.records(small, few), sides.python_consume(small, few), few, None),
         ("AsyncProducer / aiokafka", sides.async_produce(few), sides.aio_produce(few), few, None),
         ("AsyncConsumer / aiokafka", sides.async_read(small, few), sides.aio_read(small, few), few, None),
     ]  # fmt: skip

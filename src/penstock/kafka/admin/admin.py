@@ -98,8 +98,8 @@ class Admin:
             self._ask,
             NewTopic(
                 name,
-                num_partitions=partitions or -1,
-                replication_factor=replication or -1,
+                num_partitions=-1 if partitions is None else partitions,
+                replication_factor=-1 if replication is None else replication,
                 config=settings,
             ),
         )
