@@ -36,8 +36,8 @@ class Delivery(Struct, eq=False, gc=False):
     ::
 
         delivery = producer.produce("trades", "A", "1")
-        delivery.result().offset     # waits
-        (await delivery).offset      # in a coroutine
+        delivery.result().offset  # waits
+        (await delivery).offset  # in a coroutine
     """
 
     _message: Any = None
