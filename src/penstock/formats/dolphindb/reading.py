@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import FormatError
-from penstock.formats.dolphindb import fixed, texts, types
+from penstock.formats.dolphindb import fixed, scalars, texts, types
 from penstock.formats.dolphindb.containers import AnyVector, Dictionary, Matrix, Pair, ValueSet
 from penstock.formats.dolphindb.cursor import Cursor
 from penstock.formats.dolphindb.one import read_one, read_scale
@@ -215,3 +215,6 @@ def _plain_type(code: int, form: str) -> Type:
 def _check_columns(columns: int) -> None:
     if columns != 1:
         raise FormatError(f"a vector of {columns} columns; it has one")
+
+
+scalars.FROM_STORAGE["ANY"] = read_object

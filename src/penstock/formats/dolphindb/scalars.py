@@ -158,18 +158,15 @@ def unit_name(unit: int) -> str:
 
 def from_storage(name: str, value: Any) -> Any:
     """Give the scalar for a value in the Arrow type that is nearest to a DolphinDB type."""
-    if name == "ANY":
-        from penstock.formats.dolphindb.reading import read_object  # noqa: PLC0415 - it stands above
-
-        return read_object(value)
-    return _FROM_STORAGE[name](value)
+    return FROM_STORAGE[name](value)
 
 
 def _copy(moment: datetime, to: type[datetime]) -> datetime:
     return to(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
 
 
-_FROM_STORAGE: dict[str, Any] = {
+# What reads an item of an ANY vector is added by `reading`: such an item is a whole object again.
+FROM_STORAGE: dict[str, Any] = {
     "MONTH": lambda day: Month(day.year, day.month, 1),
     "MINUTE": lambda clock: Minute(clock.hour, clock.minute),
     "DATEHOUR": lambda moment: _copy(moment, DateHour),
