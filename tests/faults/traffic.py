@@ -198,6 +198,11 @@ def by_key(records: Iterable[Record]) -> dict[bytes, list[int]]:
     return dict(found)
 
 
+def by_place(records: Iterable[Record]) -> dict[tuple[int, int], bytes]:
+    """The values by partition and offset."""
+    return {(record.partition, record.offset): record.value for record in records}
+
+
 def jumps(records: Iterable[Record]) -> list[Record]:
     """The records before which a reader left others out."""
     next_one: dict[int, int] = defaultdict(int)
