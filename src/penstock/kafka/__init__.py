@@ -11,8 +11,8 @@ from penstock.kafka.consuming.queues import Queue
 from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.positions import Position
 from penstock.kafka.producing.aio import AsyncProducer
-from penstock.kafka.producing.delivery import Delivery
 from penstock.kafka.producing.producer import Producer
+from penstock.kafka.producing.receipt import Receipt
 
 __all__ = [
     "Acl",
@@ -21,12 +21,12 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
-    "Delivery",
     "Event",
     "GroupOffsets",
     "Position",
     "Producer",
     "Queue",
+    "Receipt",
     "ResetPlan",
     "cluster_metadata",
 ]

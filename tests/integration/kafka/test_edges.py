@@ -295,7 +295,7 @@ def test_a_producer_and_its_classes_are_freed(connection: Connection, new_topic:
     def use() -> list[weakref.ref[Any]]:
         with Producer(connection) as producer:
             producer.produce(new_topic(), None, "v").result(30)
-        return [weakref.ref(producer), weakref.ref(producer._delivery)]
+        return [weakref.ref(producer), weakref.ref(producer._receipt)]
 
     held = use()
     gc.collect()

@@ -155,10 +155,11 @@ def test_poll_gives_a_message_an_event_or_nothing(
         assert consumer.poll(100) is None
         events = consumer.queues.main
         consumer.seek({(ten, 0): 8})
-        event = eventually(lambda: events.event(100))
-        assert (event.name, [message.value for message in event.messages]) == ("Fetch", [b"8"])
+        for value in (b"8", b"9"):
+            event = eventually(lambda: events.event(100))
+            assert (event.name, [message.value for message in event.messages]) == ("Fetch", [value])
         consumer.commit_async({(ten, 0): 9})
-        told = eventually(lambda: (e := consumer.queues.main.event(100)).name != "Fetch" and e)
+        told = eventually(lambda: consumer.queues.main.event(100))
         assert (told.name, told.partition) == ("OffsetCommit", (ten, 0, 9))
         assert not events.event(100)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock.kafka import AsyncConsumer, AsyncProducer, Consumer, Producer
-from penstock.kafka.producing.delivery import Delivery
+from penstock.kafka.producing.receipt import Receipt
 
 
 class Twins:
@@ -25,7 +25,7 @@ class Twins:
     def consumer(self, *args: Any, **options: Any) -> Any:
         return self._made(Consumer, AsyncConsumer, args, options)
 
-    def wait(self, delivery: Delivery) -> Any:
+    def wait(self, delivery: Receipt) -> Any:
         """The outcome of a delivery, by waiting or by awaiting."""
         if self.kind == "sync":
             return delivery.result(30)
@@ -37,7 +37,7 @@ class Twins:
         return client if self.kind == "sync" else Blocking(client, self.loop)
 
 
-async def _awaited(delivery: Delivery) -> Any:
+async def _awaited(delivery: Receipt) -> Any:
     return await delivery
 
 

@@ -16,8 +16,8 @@ from penstock.formats import Format
 from penstock.kafka.consuming.aio import AsyncConsumer
 from penstock.kafka.handle import Partition
 from penstock.kafka.producing.arguments import HeadersLike, headers_of
-from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
 from penstock.kafka.producing.producer import Producer
+from penstock.kafka.producing.receipt import OnDelivery, Receipt, SplitReceipt
 from penstock.kafka.producing.sending import Rest
 from penstock.kafka.producing.splitting import Sizes
 from penstock.kafka.producing.tables import Columns
@@ -98,14 +98,14 @@ class AsyncProducer:
         headers: HeadersLike | None = None,
         timestamp: int | datetime | None = None,
         on_delivery: OnDelivery | None = None,
-    ) -> Delivery:
+    ) -> Receipt:
         """Hand one value over, waiting only while the queue is full. Await the answer, or let it go."""
         if self._producer.chooses:
             await finish(self._producer.partitions_of, topic)
         rest = headers_of(headers), timestamp, on_delivery
         parts = self._producer.parts(topic, key, value, format, partition)
         sent = [await self._sent(topic, part, rest) for part in parts]
-        return sent[0] if len(sent) == 1 else SplitDelivery(parts=sent)
+        return sent[0] if len(sent) == 1 else SplitReceipt(parts=sent)
 
     async def send(self, topic: str, key: Any = None, value: Any = None, **rest: Any) -> Record:
         """Hand one value over and wait until it is delivered."""
@@ -191,7 +191,7 @@ class AsyncProducer:
             self._producer.serve_now()
             await asyncio.sleep(TICK)
 
-    async def _sent(self, topic: str, part: tuple[Any, Any, int], rest: Rest) -> Delivery:
+    async def _sent(self, topic: str, part: tuple[Any, Any, int], rest: Rest) -> Receipt:
         deadline = time.monotonic() + self.queue_timeout
         while True:
             try:

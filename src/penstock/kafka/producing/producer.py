@@ -20,8 +20,8 @@ from penstock.kafka.producing.arguments import (
     key_of,
     partition_of,
 )
-from penstock.kafka.producing.delivery import Delivery, OnDelivery, SplitDelivery
 from penstock.kafka.producing.partitioning import Partitioner, Partitions
+from penstock.kafka.producing.receipt import OnDelivery, Receipt, SplitReceipt
 from penstock.kafka.producing.sending import RARE, SERVE_AFTER, Sending
 from penstock.kafka.producing.splitting import Sizes
 from penstock.kafka.producing.tables import Batch, Columns
@@ -90,7 +90,7 @@ class Producer(Sending):
         headers: HeadersLike | None = None,
         timestamp: int | datetime | None = None,
         on_delivery: OnDelivery | None = None,
-    ) -> Delivery:
+    ) -> Receipt:
         """Hand one value over; wait for what comes back, await it, or let it go.
 
         Without a format a value is bytes or text. A vector or table that is larger than
@@ -108,20 +108,20 @@ class Producer(Sending):
             and on_delivery is None
         ):
             # Most records are like this, and a second call for each would cost a tenth of the speed.
-            delivery: Delivery = self._delivery()
+            receipt: Receipt = self._receipt()
             try:
                 place = ANY_PARTITION if partition is None else partition
-                self._produce(topic, value, key, place, delivery)
+                self._produce(topic, value, key, place, receipt)
             except RARE:
                 return self.send(topic, key, value, partition)
             self._accepted = accepted = self._accepted + 1
             if not accepted & SERVE_AFTER:
                 self.serve()
-            return delivery
+            return receipt
         rest = (headers_of(headers), timestamp, on_delivery)
         parts = self.parts(topic, key, value, format, partition)
         sent = [self.send(topic, *part, *rest) for part in parts]
-        return sent[0] if len(sent) == 1 else SplitDelivery(parts=sent)
+        return sent[0] if len(sent) == 1 else SplitReceipt(parts=sent)
 
     def parts(
         self,

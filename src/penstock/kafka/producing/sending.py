@@ -24,8 +24,8 @@ from penstock.kafka.producing.arguments import (
     partition_of,
     topic_of,
 )
-from penstock.kafka.producing.delivery import Delivery, OnDelivery, ReportedDelivery
 from penstock.kafka.producing.failures import Failures
+from penstock.kafka.producing.receipt import OnDelivery, Receipt, ReportedReceipt
 from penstock.kafka.producing.tables import Batch
 from penstock.kafka.pump import Pump
 
@@ -62,9 +62,9 @@ class Sending:
         self._accepted = 0
         self._serve_at = 0.0
         mine = {"_producer": self, "_waiters": {}}
-        self._delivery: Any = defstruct("Delivery", [], bases=(Delivery,), namespace=mine, gc=False)
+        self._receipt: Any = defstruct("Receipt", [], bases=(Receipt,), namespace=mine, gc=False)
         self._reported: Any = defstruct(
-            "Delivery", [], bases=(ReportedDelivery,), namespace=mine, gc=False
+            "Receipt", [], bases=(ReportedReceipt,), namespace=mine, gc=False
         )
 
     def __len__(self) -> int:
@@ -85,30 +85,30 @@ class Sending:
         headers: HeadersLike | None = None,
         timestamp: Any = None,
         on_delivery: OnDelivery | None = None,
-    ) -> Delivery:
+    ) -> Receipt:
         """Hand over one message whose key and value are bytes or text already."""
-        delivery = self._delivery_for(on_delivery)
+        receipt = self._receipt_for(on_delivery)
         message: tuple[Any, ...] = (
             topic_of(topic),
             value if type(value) in TAKEN else bytes_of(value),
             key if type(key) in TAKEN else key_of(key),
             partition_of(partition),
-            delivery,
+            receipt,
         )
         if headers is not None or timestamp is not None:
             message += (None, moment_of(timestamp), headers_of(headers))
         self._hand_over(message)
         self._accepted += 1
         self.serve()
-        return delivery
+        return receipt
 
-    def _delivery_for(self, on_delivery: OnDelivery | None) -> Delivery:
+    def _receipt_for(self, on_delivery: OnDelivery | None) -> Receipt:
         if on_delivery is None:
-            plain: Delivery = self._delivery()
+            plain: Receipt = self._receipt()
             return plain
         if not callable(on_delivery):
             raise ConfigError(f"on_delivery {on_delivery!r} is not allowed; allowed: a function")
-        reported: Delivery = self._reported(on_delivery=on_delivery)
+        reported: Receipt = self._reported(on_delivery=on_delivery)
         return reported
 
     def send_rows(self, topic: str, batch: Batch) -> int:

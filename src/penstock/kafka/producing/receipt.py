@@ -25,7 +25,7 @@ What it raises comes out of the next `poll`, `flush` or `close` of the producer.
 Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
-class Delivery(Struct, eq=False, gc=False):
+class Receipt(Struct, eq=False, gc=False):
     """One record on its way. librdkafka calls it when the broker has answered.
 
     There is one for each record, so it is as small as can be: its producer is an attribute of a
@@ -35,15 +35,15 @@ class Delivery(Struct, eq=False, gc=False):
     --------
     ::
 
-        delivery = producer.produce("trades", "A", "1")
-        delivery.result().offset  # waits
-        (await delivery).offset  # in a coroutine
+        receipt = producer.produce("trades", "A", "1")
+        receipt.result().offset  # waits
+        (await receipt).offset  # in a coroutine
     """
 
     _message: Any = None
     _error: Any = None
     _producer: ClassVar[Any]
-    _waiters: ClassVar[dict[Delivery, list[Waiter]]]
+    _waiters: ClassVar[dict[Receipt, list[Waiter]]]
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer."""
@@ -101,7 +101,7 @@ class Delivery(Struct, eq=False, gc=False):
     def _outcome(self) -> Record:
         if self._error is not None:
             self._producer.failures.told(self._error)
-            # A copy: with its traceback the error would hold this delivery, and the delivery the error,
+            # A copy: with its traceback the error would hold this receipt, and the receipt the error,
             # for ever, because the collector does not look at deliveries.
             raise copy(self._error)
         return Record(self._message)
@@ -112,19 +112,19 @@ class Delivery(Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:
         state = "on its way" if not self.done() else self._error or Record(self._message)
-        return f"<Delivery: {state}>"
+        return f"<Receipt: {state}>"
 
 
-class ReportedDelivery(Delivery):
-    """A delivery with a callback of the user's own, who is thereby told of a failure."""
+class ReportedReceipt(Receipt):
+    """A receipt with a callback of the user's own, who is thereby told of a failure."""
 
     on_delivery: Any = None
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the answer, and hand it on."""
-        Delivery.__call__(self, error, message)
+        Receipt.__call__(self, error, message)
         told = record_of(message, self._error)
-        # The callback may hold this delivery, and the collector does not look at deliveries.
+        # The callback may hold this receipt, and the collector does not look at receipts.
         on_delivery, self.on_delivery = self.on_delivery, None
         self._producer.callbacks.run(on_delivery, self._error, told)
 
@@ -133,10 +133,10 @@ class ReportedDelivery(Delivery):
         return problem
 
 
-class SplitDelivery(Delivery):
+class SplitReceipt(Receipt):
     """The deliveries of one value that went out as several records."""
 
-    parts: Sequence[Delivery] = ()
+    parts: Sequence[Receipt] = ()
 
     def done(self) -> bool:
         """Whether every answer is there."""
@@ -154,4 +154,4 @@ class SplitDelivery(Delivery):
         return [await part for part in self.parts][-1]
 
     def __repr__(self) -> str:
-        return f"<SplitDelivery of {len(self.parts)}>"
+        return f"<SplitReceipt of {len(self.parts)}>"
