@@ -18,6 +18,7 @@ from penstock.formats import registry
 ROOT = Path(__file__).parents[2]
 # Those of pipelines and of the embedded broker have pages of their own.
 OTHERS = {
+    "Delivery",
     "Broker", "Pipeline", "Progress", "Running", "SchemaRegistry", "State", "memory_table",
     "read_pipeline", "start", "PenstockError", "__version__",
 }  # fmt: skip
