@@ -644,10 +644,10 @@ def test_a_transaction_that_is_not_there_says_what_to_do(
 def test_a_transaction_with_a_failed_record_can_be_aborted_and_begun_again(
     twins: Twins, connection: Connection, new_topic: NewTopic, group: str
 ) -> None:
-    topic = new_topic()
+    topic, narrow = new_topic(), new_topic(**{"max.message.bytes": "200"})
     with twins.producer(connection, transactional_id=group, message_timeout_ms=5000) as producer:
         producer.begin_transaction()
-        producer.produce(f"{topic} is no name", None, "lost")
+        producer.produce(narrow, None, "x" * 1000)
         with pytest.raises(AbortableError, match="abort the transaction and begin it again"):
             producer.commit_transaction()
         producer.abort_transaction()
