@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import JsonOption, YesOption, connection_of
-from penstock.cli.output import confirmed, print_json, print_table, say
+from penstock.cli.output import ask_first, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Acl, AclFilter, Admin
 from penstock.kafka.admin.rules import OPERATIONS, RESOURCES
@@ -130,9 +130,8 @@ def remove_acls(
     with Admin(connection_of(context)) as admin:
         found = admin.acls(wanted)
         _print(found)
-        if found and not yes and not confirmed(f"remove these {len(found)} rules?"):
-            say("nothing was removed")
-            raise typer.Exit(1)
+        if found and not yes:
+            ask_first(f"remove these {len(found)} rules?", "nothing was removed")
         say(f"{len(admin.delete_acls(found))} rules removed")
 
 

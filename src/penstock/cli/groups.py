@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.options import JsonOption, YesOption, connection_of
-from penstock.cli.output import confirmed, print_json, print_table, say
+from penstock.cli.output import ask_first, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin, ResetPlan
 from penstock.kafka.admin.model import GroupDetail
@@ -80,9 +80,10 @@ def reset_group(
         if dry_run:
             return say("dry run: nothing was changed")
         refuse_members(group, plan.members)
-        if not yes and not confirmed(f"reset group {group} in {len(plan.moves)} partitions?"):
-            say("nothing was changed")
-            raise typer.Exit(1)
+        if not yes:
+            ask_first(
+                f"reset group {group} in {len(plan.moves)} partitions?", "nothing was changed"
+            )
         admin.reset(plan)
     return say(f"group {group} reset in {len(plan.moves)} partitions")
 
@@ -100,9 +101,10 @@ def delete_groups(
     with Admin(connection_of(context)) as admin:
         for group in groups:
             admin.describe_group(group)  # all of them must be there before the first one goes
-        if not yes and not confirmed(f"delete {', '.join(groups)} with all committed offsets?"):
-            say("nothing was deleted")
-            raise typer.Exit(1)
+        if not yes:
+            ask_first(
+                f"delete {', '.join(groups)} with all committed offsets?", "nothing was deleted"
+            )
         for group in groups:
             admin.delete_group(group)
             say(f"group {group} deleted")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -34,6 +35,13 @@ def confirmed(question: str) -> bool:
     """Ask on stderr, so that stdout carries data only; anything but yes is no."""
     messages().print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ask_first(question: str, otherwise: str) -> None:
+    """Go on only when a person says yes; else say what that means, and end with 1."""
+    if not confirmed(question):
+        say(otherwise)
+        raise typer.Exit(1)
 
 
 def counted(number: int, what: str) -> str:

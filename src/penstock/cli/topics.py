@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import JsonOption, YesOption, connection_of
-from penstock.cli.output import confirmed, print_json, print_table, say
+from penstock.cli.output import ask_first, print_json, print_table, say
 from penstock.errors import ConfigError
 from penstock.kafka import Admin
 from penstock.kafka.admin.model import Setting, TopicDetail
@@ -132,9 +132,8 @@ def delete_topics(
     """
     with Admin(connection_of(context)) as admin:
         admin.partitions(topics)  # all of them must be there before the first one goes
-        if not yes and not confirmed(f"delete {', '.join(topics)} with all records?"):
-            say("nothing was deleted")
-            raise typer.Exit(1)
+        if not yes:
+            ask_first(f"delete {', '.join(topics)} with all records?", "nothing was deleted")
         for topic in topics:
             admin.delete_topic(topic)
             say(f"topic {topic} deleted")

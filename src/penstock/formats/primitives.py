@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import struct
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -84,7 +85,7 @@ class Uuid:
         return found
 
 
-class _Number(Generic[T]):
+class _Number(ABC, Generic[T]):
     """A number of fixed width, big-endian."""
 
     name: str
@@ -105,8 +106,9 @@ class _Number(Generic[T]):
         found: T = struct.unpack(self.code, data)[0]
         return found
 
+    @abstractmethod
     def _number(self, value: Any) -> T:
-        raise NotImplementedError
+        """The number to write, checked."""
 
 
 class _Whole(_Number[int]):

@@ -17,10 +17,9 @@ from penstock.kafka.admin.coordinator import Outcome
 from penstock.kafka.admin.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.handle import Partition
 from penstock.kafka.offsets import GroupOffsets
+from penstock.kafka.places import NO_OFFSET
 
 SUCCESS = "Success"
-NO_OFFSET = -1001
-"""What librdkafka says for an offset that nobody has committed."""
 
 ASSIGNMENT_VERSION = 0
 """What librdkafka's consumers write; it reads the number of others, and keeps it to itself."""

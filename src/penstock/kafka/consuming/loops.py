@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from penstock.kafka.consuming.ahead import place_of
 from penstock.kafka.consuming.consumer import Consumer
 from penstock.kafka.handle import Partition
 from penstock.record import Record
@@ -29,8 +30,8 @@ def read_span(
         records = consumer.poll_batch(most, _SOON)
         if not records:
             consumer.raise_if_away()
-        yield [record for record in records if record.offset < stop[_where(record)]]
-        done = {_where(r) for r in records if r.offset + 1 >= stop[_where(r)]}
+        yield [record for record in records if record.offset < stop[place_of(record.message)]]
+        done = {place_of(r.message) for r in records if r.offset + 1 >= stop[place_of(r.message)]}
         done = (done | consumer.at_end) & waiting
         if done:
             waiting -= done
@@ -50,7 +51,3 @@ def read_to_end(consumer: Consumer, most: int = 1000) -> Iterator[list[Record]]:
         mine = consumer.assignment
         if mine and mine <= consumer.at_end:
             return
-
-
-def _where(record: Record) -> Partition:
-    return record.topic, record.partition

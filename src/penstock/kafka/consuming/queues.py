@@ -13,6 +13,7 @@ from confluent_kafka import Message, TopicPartition
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
 from penstock.formats import Format, find_format
+from penstock.kafka.consuming.ahead import place_of
 from penstock.kafka.consuming.bounds import at_least_one, deadline_of
 from penstock.kafka.consuming.decoding import decode_all
 from penstock.kafka.consuming.events import NOTHING, Event
@@ -127,7 +128,9 @@ class Queue:
 
     def drop(self, partitions: set[Partition]) -> None:
         """Forget the records of these partitions."""
-        kept = [e for e in self._waiting if not {_where(r) for r in e.messages} & partitions]
+        kept = [
+            e for e in self._waiting if not {place_of(r.message) for r in e.messages} & partitions
+        ]
         self._waiting = deque(kept)
 
     def _deadline(self, timeout_ms: int | None) -> float:
@@ -206,7 +209,7 @@ class Queues:
         """The first offset that waits in a queue, for each partition that has one."""
         records = [record for queue in self._all() for record in queue.records()]
         # A partition's records may wait in two queues, its own and the consumer's: the first one counts.
-        return {_where(r): r.offset for r in sorted(records, key=_offset, reverse=True)}
+        return {place_of(r.message): r.offset for r in sorted(records, key=_offset, reverse=True)}
 
     def forget(self, gone: set[Partition]) -> None:
         """Drop what waits of partitions that another member reads now, or this one once more."""
@@ -231,10 +234,6 @@ class Queues:
 
 def _fetched(message: Message) -> Event:
     return Event("Fetch", messages=[Record(message)])
-
-
-def _where(record: Record) -> Partition:
-    return record.topic, record.partition
 
 
 def _offset(record: Record) -> int:
