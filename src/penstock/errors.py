@@ -16,7 +16,8 @@ PenstockError                 exit 1
 │   ├── AbortableError        exit 1   a transaction must be aborted; then the work may begin again
 │   └── OffsetOutOfRangeError exit 1   the records at this offset are gone, or not there yet
 └── RecordError               exit 1   one record is bad; its neighbours are not
-    └── FormatError           exit 1   a value that a format cannot write, or bytes that it cannot read
+    ├── FormatError           exit 1   a value that a format cannot write, or bytes that it cannot read
+    └── RefusedError          exit 1   a step or a sink refuses a row for what is in it
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class MissingExtraError(SetupError):
 _EXTRA_OF = {
     **dict.fromkeys(("pyspark", "pandas", "sqlglot"), "spark"),
     **dict.fromkeys(("pyarrow", "numpy"), "arrow"),
+    **dict.fromkeys(("psycopg", "pymysql"), "databases"),
+    "duckdb": "duckdb",
     **dict.fromkeys(("fastavro", "google", "jsonschema", "referencing"), "registry"),
 }
 
@@ -157,6 +160,10 @@ class RecordError(PenstockError):
 
 class FormatError(RecordError):
     """A value that a format cannot write, or bytes that it cannot read."""
+
+
+class RefusedError(RecordError):
+    """A step or a sink refuses some row for what is in it; the others are not to blame."""
 
 
 def nearest(given: str, allowed: Sequence[str]) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.types import StructType
 
 from penstock import Connection, memory_table
-from penstock.pipeline import Batch, Delivery, registry
+from penstock.pipeline import Batch, Delivery, Opening, registry
 from penstock.testing import fill, read_all
 
 SCHEMA = (
@@ -22,6 +23,10 @@ SCHEMA = (
     "quote struct<bid:double,ask:double>, extra map<string,int>, flag boolean"
 )
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+
+
+def schema_of(ddl: str) -> Any:
+    return StructType.fromDDL(ddl)
 
 
 def row(number: int) -> tuple[Any, ...]:
@@ -66,7 +71,7 @@ def test_rows_of_all_types_arrive_batch_after_batch(
 ) -> None:
     options, read = targets[name]
     sink: Any = registry.component("sink", name).model_validate(options)
-    sink.prepare()
+    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
 
     with redirect_stdout(targets["printed"]):
         for batch_id, numbers in enumerate([[1, 2], [], [3]]):
@@ -116,7 +121,7 @@ def test_a_batch_that_is_run_again_replaces_what_it_wrote(
 ) -> None:
     options, read = targets[name]
     sink: Any = registry.component("sink", name).model_validate(options)
-    sink.prepare()
+    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
 
     def write(pipeline: str, batch_id: int, *numbers: int) -> None:
         rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)

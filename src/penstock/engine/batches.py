@@ -106,6 +106,7 @@ class BatchLoop:
             connection=self._connection,
             ranges=self._epoch.ranges(batch_id),
             may_repeat=self.last_id < 0,
+            delivery=self.pipeline.delivery,
         )
 
     @contextmanager

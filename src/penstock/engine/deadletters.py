@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, StructType
 
 from penstock.engine.counting import Failures, counted, failures_in
 from penstock.errors import PipelineFailedError
@@ -16,6 +17,34 @@ from penstock.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+# A table of dead letters: where a record came from, what was wrong with it, and the record as it was.
+TABLE = (
+    StructType()
+    .add("pipeline", "string")
+    .add("epoch", "int")
+    .add("batch", "bigint")
+    .add("stage", "string")
+    .add("topic", "string")
+    .add("partition", "int")
+    .add("offset", "bigint")
+    .add("timestamp", "timestamp")
+    .add("error_type", "string")
+    .add("error", "string")
+    .add("key", "binary")
+    .add("value", "binary")
+    .add("headers", ArrayType(StructType().add("key", "string").add("value", "binary")))
+)
+
+
+def dead_letters_of(pipeline: str) -> str:
+    """The name under which a pipeline's dead letters are written: their marks are their own.
+
+    >>> dead_letters_of("orders")
+    'orders.dead-letters'
+    """
+    return f"{pipeline}.dead-letters"
 
 
 def write_dead_letters(
@@ -32,7 +61,7 @@ def write_dead_letters(
     )
     rows = _for_topic(failed, batch) if isinstance(sink, KafkaSink) else _for_table(failed, batch)
     target = _into_topic(sink, batch) if isinstance(sink, KafkaSink) else sink
-    target.write(replace(batch, rows=rows))
+    target.write(replace(batch, rows=rows, pipeline=dead_letters_of(batch.pipeline)))
     found = counted(seen)
     again = Failures(found["failed"], found["fingerprint"])
     if again != expected:

@@ -16,19 +16,21 @@ from penstock.config import find_connection
 from penstock.config.places import data_dir
 from penstock.engine.batches import BatchLoop, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.deadletters import TABLE, dead_letters_of
 from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure, reason
 from penstock.engine.session import session_log, spark_session
 from penstock.errors import ConfigError, PenstockError, SetupError
 from penstock.kafka import Admin, GroupOffsets
-from penstock.pipeline import FAILED, Pipeline, Reading
+from penstock.pipeline import FAILED, Opening, Pipeline, Reading
 from penstock.pipeline.storage import Folder, absolute, is_uri
 from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
 
 def start(pipeline: Pipeline, *, once: bool = False) -> Running:
@@ -69,8 +71,6 @@ class Running:
         self._admin = self._closing.enter_context(Admin(connection))
         group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
         source = _kafka(pipeline)
-        pipeline.sink.prepare()
-        pipeline.dead_letter_sink.prepare()
         # A pipeline that says nothing about Spark takes the session that is there.
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)
@@ -78,7 +78,11 @@ class Running:
         epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
         self._loop = BatchLoop(pipeline, source, connection, epoch, group)
         rows = _decoded(pipeline, Reading(spark, connection, epoch.start()))
-        _try_steps(pipeline, spark, rows)
+        schema = _try_steps(pipeline, spark, rows)
+        pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
+        pipeline.dead_letter_sink.prepare(
+            Opening(spark, TABLE, dead_letters_of(pipeline.name), connection, pipeline.delivery)
+        )
         self._query = self._begin(rows, epoch.location, once)
         Thread(target=self._note_the_end, name=f"{pipeline.name}-end", daemon=True).start()
 
@@ -192,7 +196,7 @@ def _decoded(pipeline: Pipeline, reading: Reading) -> DataFrame:
     return pipeline.decode.decode(pipeline.source.read(reading))
 
 
-def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> None:
+def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> StructType:
     """Let Spark look at the steps before a record is read: a wrong column is found here."""
     tried = spark.newSession().createDataFrame([], rows.drop(FAILED).schema)
     for index, step in enumerate(pipeline.steps):
@@ -201,6 +205,7 @@ def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> None
             tried.schema  # noqa: B018
         except AnalysisException as error:
             raise ConfigError(f"steps[{index}] ({step.name}): {reason(error)}") from None
+    return tried.schema
 
 
 def _state_folder(pipeline: Pipeline) -> str:

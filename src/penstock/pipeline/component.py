@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from penstock.config import Connection
 
@@ -43,8 +44,30 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Opening:
+    """What a sink is told before the first record is read."""
+
+    spark: SparkSession
+    schema: StructType
+    pipeline: str
+    connection: Connection
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+
+
+class Mark(NamedTuple):
+    """The place of one write in its pipeline's life; a later write has a greater one."""
+
+    epoch: int
+    batch: int
+    part: int
+
+
+@dataclass(frozen=True)
 class Batch:
-    """One hand-over: rows, and exactly which records of the source they came from."""
+    """One hand-over: rows, and exactly which records of the source they came from.
+
+    A batch in which something is refused is written in parts, one after the other, each a hand-over.
+    """
 
     rows: DataFrame
     pipeline: str
@@ -54,12 +77,19 @@ class Batch:
     ranges: dict[Partition, tuple[int, int]] = field(default_factory=dict)
     # The first one since the start: an earlier process may have written it, in part or as a whole.
     may_repeat: bool = True
+    part: int = 0
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+
+    @property
+    def mark(self) -> Mark:
+        """What a sink keeps with the rows: it has this write if its mark is as great or greater."""
+        return Mark(self.epoch, self.id, self.part)
 
     @property
     def label(self) -> str:
         """The batch's own name: the same when it is run again, and no other batch has it."""
         # A sign that no pipeline's name can have, so that none is the beginning of another.
-        return f"{self.pipeline}~{self.epoch}~{self.id}"
+        return "~".join((self.pipeline, *map(str, self.mark)))
 
     @property
     def records(self) -> int:
@@ -124,10 +154,23 @@ class Sink(Component):
     delivers: ClassVar[frozenset[Delivery]] = frozenset(
         {Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE}
     )
+    # What the refusal says where exactly-once is asked for and not among these.
+    why_not: ClassVar[str] = "it has no atomic act that holds rows and progress together"
 
-    def prepare(self) -> None:
-        """Fail now, before any record is read, if the target cannot be written."""
+    def prepare(self, opening: Opening) -> None:
+        """Make the target ready for rows of this schema, or fail now, before any record is read."""
 
     @abstractmethod
     def write(self, batch: Batch) -> None:
-        """Write the rows; return only when they are safe."""
+        """Write the rows; return only when they are safe.
+
+        Raises
+        ------
+        TransientError
+            When the target is away: the batch is run again later.
+        RefusedError
+            When the target refuses some row for what is in it: the batch is split to find it.
+        """
+
+    def tidy(self, batch: Batch) -> None:
+        """Do what is due between two batches, such as joining small files."""

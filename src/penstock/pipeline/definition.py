@@ -93,8 +93,8 @@ class Pipeline(BaseModel):
             can = ", ".join(sorted(delivery.value for delivery in self.sink.delivers))
             raise PydanticCustomError(
                 "delivery",
-                f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: it has no "
-                f"atomic act that holds rows and progress together; it can promise {can}",
+                f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: "
+                f"{self.sink.why_not}; it can promise {can}",
             )
         return self
 

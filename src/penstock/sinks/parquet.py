@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from penstock.errors import SetupError
-from penstock.pipeline import EVERY_DELIVERY, Batch, Sink
+from penstock.pipeline import EVERY_DELIVERY, Batch, Opening, Sink
 from penstock.pipeline.storage import Folder, absolute, is_uri
 
 # Readers pass over names with an underscore: what lies there is not part of the table yet.
@@ -35,7 +35,7 @@ class ParquetSink(Sink):
         description="none, snappy, gzip, lz4 or zstd.",
     )
 
-    def prepare(self) -> None:
+    def prepare(self, _opening: Opening) -> None:
         """Refuse a folder that cannot be written."""
         if is_uri(self.path):
             return
