@@ -45,8 +45,8 @@ class Evolution:
 def evolution(table: StructType, rows: StructType, named: str) -> Evolution:
     """Say how the table must change for these rows; `named` is the table in a refusal's words.
 
-    >>> table = StructType().add("id", "int").add("name", "string")
-    >>> change = evolution(table, StructType().add("id", "bigint").add("price", "double"), "t")
+    >>> table = StructType().add("id", "integer").add("name", "string")
+    >>> change = evolution(table, StructType().add("id", "long").add("price", "double"), "t")
     >>> [field.name for field in change.added], [field.name for field in change.widened]
     (['price'], ['id'])
     """
