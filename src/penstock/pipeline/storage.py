@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,20 @@ def is_uri(place: str) -> bool:
 def absolute(place: str) -> str:
     """A place as Java must hear it: it keeps the working directory it started in, ours may be another."""
     return place.rstrip("/") if is_uri(place) else str(Path(place).absolute())
+
+
+def unglobbed(place: str) -> str:
+    """A place in which no sign stands for others, where a pattern is read.
+
+    >>> print(unglobbed("/tables/[new]"))
+    /tables/\\[new\\]
+    """
+    return re.sub(r"([\\{}\[\]*?^])", r"\\\1", place)
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark's readers pass over it: a folder `_day=1` is a partition, `_day` is hidden."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 class Folder:
@@ -68,20 +83,37 @@ class Folder:
         self._fs.rename(draft, self._at(name))
 
     def files(self, below: str = "") -> Iterator[str]:
-        """The names of all files in a folder and the folders in it, with their folders; none hidden.
-
-        Names that begin with a dot or an underscore are hidden, as they are for Spark.
-        """
+        """The names of all files in a folder and the folders in it, with their folders; none hidden."""
         path = self._at(below)
         for status in self._fs.listStatus(path) if self._fs.exists(path) else ():
             found = status.getPath().getName()
-            if found.startswith((".", "_")):
+            if _is_hidden(found):
                 continue
             name = f"{below}/{found}" if below else found
             if status.isDirectory():
                 yield from self.files(name)
             else:
                 yield name
+
+    def sizes(self, pattern: str) -> dict[str, int]:
+        """Return name and bytes of the files that fit a pattern such as `*/day-*`; none hidden.
+
+        Java does the matching: a folder of many files costs little where few of them fit.
+        """
+        base = f"{self._fs.makeQualified(self._at('')).toString()}/"
+        found = self._fs.globStatus(self._path(f"{unglobbed(self.uri)}/{pattern}")) or ()
+        sizes = {
+            status.getPath().toString().removeprefix(base): int(status.getLen())
+            for status in found
+            if not status.isDirectory()
+        }
+        return {
+            name: size for name, size in sizes.items() if not any(map(_is_hidden, name.split("/")))
+        }
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file or a folder of this name."""
+        return bool(self._fs.exists(self._at(name)))
 
     def move(self, name: str, to: str) -> None:
         """Give a file another name; its new folder is made where it is missing."""
