@@ -27,7 +27,13 @@ def fetch(group: str, progress: Progress | None = None) -> list[Path]:
 
     Groups: `spark-kafka`, `broker`, `tools` (on top of `broker`) and `registry`.
     """
-    artifacts = artifacts_of(group)
+    return fetch_artifacts(group, artifacts_of(group), progress)
+
+
+def fetch_artifacts(
+    group: str, artifacts: Sequence[Artifact], progress: Progress | None = None
+) -> list[Path]:
+    """Give the files of any pinned list; `group` is what progress and errors call them."""
     if missing(artifacts):
         with _alone():
             # Another process may have fetched them while this one waited.
