@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from penstock.cli.fetching import fetch_shown
 from penstock.cli.follow import follow
 from penstock.cli.options import JsonOption
 from penstock.cli.output import messages, print_json, print_table, say, write
-from penstock.embedded import Broker, SchemaRegistry, Security, jars, running
-from penstock.embedded.lock import artifacts_of
+from penstock.embedded import Broker, SchemaRegistry, Security, running
 from penstock.embedded.process import tail
 from penstock.embedded.running import Running
 from penstock.embedded.security import Mechanism, Protocol
@@ -64,30 +63,11 @@ def start(
     )
     beside = SchemaRegistry(detached=detach) if registry else None
     with running.starting():
-        _fetch(["broker", "registry"] if registry else ["broker"])
+        fetch_shown(["broker", "registry"] if registry else ["broker"])
         found = _start(broker, beside)
     _show(found)
     if not detach:
         _stay(broker, beside)
-
-
-def _fetch(groups: list[str]) -> None:
-    wanted = [group for group in groups if jars.missing(artifacts_of(group))]
-    if not wanted:
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=messages()) as bar:
-        for group in wanted:
-            jars.fetch(group, _shown_in(bar))
-
-
-def _shown_in(bar: Progress) -> jars.Progress:
-    task = bar.add_task("fetching jars", total=None)
-
-    def show(name: str, done: int, total: int) -> None:
-        bar.update(task, description=f"fetching jars: {name}", completed=done, total=total)
-
-    return show
 
 
 def _start(broker: Broker, registry: SchemaRegistry | None) -> Running:

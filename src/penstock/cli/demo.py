@@ -18,11 +18,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from penstock.cli.fetching import fetch_shown
 from penstock.cli.live import summary, watch
 from penstock.cli.output import say
 from penstock.config import Connection
 from penstock.config.places import data_dir
-from penstock.embedded import Broker
+from penstock.embedded import Broker, jars
 from penstock.engine import Running, start, stop_session
 from penstock.kafka import Admin, Producer
 from penstock.pipeline import read_pipeline
@@ -55,6 +56,7 @@ def demo(
     folder = data_dir() / "demo"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    fetch_shown(("broker", *jars.SPARK_GROUPS))
     say("1/4  starting a Kafka broker (Apache Kafka, in a process of its own)")
     with Broker() as broker:
         _stream(broker, folder, seconds, rate)

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from penstock.cli.fetching import fetch_shown
 from penstock.cli.options import Cluster, JsonOption
-from penstock.cli.output import messages, print_json, say
+from penstock.cli.output import print_json, say
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
+from penstock.embedded.lock import groups as locked_groups
+from penstock.embedded.lock import locked
 from penstock.errors import DefinitionError
 from penstock.pipeline import Pipeline, read_pipeline
 
@@ -40,6 +42,7 @@ def run(
     from penstock.cli.live import summary, watch  # noqa: PLC0415
     from penstock.engine import start, stop_session  # noqa: PLC0415
 
+    fetch_shown(jars.SPARK_GROUPS)
     say(f"starting {pipeline.name} (Spark {pipeline.spark.master})")
     try:
         with start(pipeline, once=once) as running, _interruptible() as interrupted:
@@ -107,25 +110,5 @@ def setup(
 ) -> None:
     """Fetch the jars that pipelines and the embedded broker need, once, into the user's cache."""
     find_java()
-    with _bar() as bar:
-        for group in groups or ("spark-kafka", "broker", "tools", "registry"):
-            jars.fetch(group, progress=_shown(bar, group))
+    fetch_shown(groups or locked_groups(locked()))
     say("everything is there")
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        console=messages(),
-    )
-
-
-def _shown(bar: Progress, group: str) -> Any:
-    task = bar.add_task(f"jars: {group}", total=1)
-
-    def update(_name: str, done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
-
-    return update

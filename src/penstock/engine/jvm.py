@@ -117,7 +117,7 @@ class _Archive:
 def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
     """Start Java with Spark and wait until it listens."""
     java = find_java()
-    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *jars.fetch("spark-kafka")]
+    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *_own_jars()]
     archive = _Archive(_archive_path(str(java.version), classpath))
     log = log_dir() / f"spark-{os.getpid()}.log"
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
@@ -139,6 +139,14 @@ def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
         process = _spawn(command, connection, log)
         port, secret = _wait_until_it_listens(process, connection, log)
     return Jvm(process, port, secret, log, archive)
+
+
+def _own_jars() -> list[Path]:
+    """All of them, always: pipelines share one session, and the next one may need what this does not.
+
+    With the class-data archive that costs no start-up time that could be measured.
+    """
+    return [jar for group in jars.SPARK_GROUPS for jar in jars.fetch(group)]
 
 
 def _spark_home() -> Path:

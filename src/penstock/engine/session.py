@@ -18,6 +18,12 @@ from penstock.engine.jvm import Jvm, start_jvm
 from penstock.errors import ConfigError
 from penstock.pipeline import SparkOptions
 
+# Delta and Iceberg bring statements such as MERGE; any pipeline of the process may need them.
+_EXTENSIONS = (
+    "io.delta.sql.DeltaSparkSessionExtension,"
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+)
+
 _lock = Lock()
 _jvm: Jvm | None = None
 _options: SparkOptions | None = None
@@ -105,6 +111,8 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.python.daemon.module": "penstock.decode.daemon",
         # Not Kafka: only its newer writer lets a batch be counted in the pass that writes it.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        "spark.sql.extensions": _EXTENSIONS,
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.redaction.regex": "(?i)secret|password|token|jaas|keystore|truststore|access[.]key",
     }
     if local:  # nothing of an embedded session is seen from outside this machine
