@@ -17,6 +17,8 @@ from penstock.engine import Progress, Running, State
 _COLOURS = {
     State.STARTING: "yellow",
     State.RUNNING: "green",
+    State.RETRYING: "yellow",
+    State.RESTARTING: "yellow",
     State.STOPPING: "yellow",
     State.STOPPED: "dim",
     State.FAILED: "bold red",
@@ -45,8 +47,15 @@ def summary(progress: Progress) -> str:
     return (
         f"{progress.pipeline} {progress.state.value}: {progress.batches:,} batches, "
         f"{progress.rows:,} rows, {progress.rows_per_second:,.0f} rows/s, "
-        f"lag {progress.total_lag:,}, {progress.failed:,} failed"
+        f"lag {progress.total_lag:,}, {progress.failed:,} failed" + _trouble(progress)
     )
+
+
+def _trouble(progress: Progress) -> str:
+    """What a line adds when all is not well: the restarts so far, and the reason while it waits."""
+    restarts = f", {progress.restarts} restarts" if progress.restarts else ""
+    waiting = progress.state in (State.RETRYING, State.RESTARTING)
+    return restarts + (f"; {mask(progress.last_error or '')}" if waiting else "")
 
 
 def _lines(running: Running, until: Callable[[], bool]) -> None:

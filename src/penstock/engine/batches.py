@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from penstock.engine.checkpoint import Epoch
 from penstock.engine.counting import Failures, counted, failures_in
 from penstock.engine.deadletters import write_dead_letters
 from penstock.engine.progress import Progress
+from penstock.engine.reasons import refusal
+from penstock.engine.splitting import Splitting, Written
 from penstock.kafka import GroupOffsets
 from penstock.pipeline import FAILED, Batch, Delivery, Offsets, Pipeline, Reading
 from penstock.sources.kafka import KafkaSource
@@ -32,14 +34,6 @@ class StopRequestedError(Exception):
     """Ends the loop between two batches: the next one was planned and must not begin."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """What one pass over a batch did."""
-
-    rows: int
-    failures: Failures
-
-
 class BatchLoop:
     """Runs each batch of one epoch, one after the other, and keeps the progress."""
 
@@ -50,10 +44,12 @@ class BatchLoop:
         connection: Connection,
         epoch: Epoch,
         group: GroupOffsets,
+        *,
+        progress: Progress,
     ) -> None:
         self.pipeline = pipeline
         self._source = source
-        self.progress = Progress(pipeline.name, position=_position(epoch))
+        self.progress = replace(progress, position=_position(epoch))
         self.last_id = -1
         self.error: Exception | None = None
         self._connection = connection
@@ -61,6 +57,7 @@ class BatchLoop:
         self._group = group
         self._stopping = False
         self._busy = Lock()
+        self._split: Splitting | None = None
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""
@@ -84,18 +81,20 @@ class BatchLoop:
         batch = self._batch(decoded, batch_id)
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
         with self._committing(end):
-            written = self._write(batch)
-            if written.failures.count:
-                self._bury(batch, written.failures)
+            written = self._whole_or_in_parts(batch)
+            failed = written.failures.count + len(written.refused)
+            if failed:
+                self._bury(batch, written)
         self.last_id = batch_id
         self.progress = self.progress.after_batch(
             records=batch.records,
             rows=written.rows,
-            failed=written.failures.count,
+            failed=failed,
             seconds=time.monotonic() - began,
             position=end,
         )
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
+        self.pipeline.sink.tidy(batch)
 
     def _batch(self, decoded: DataFrame, batch_id: int) -> Batch:
         return Batch(
@@ -119,6 +118,34 @@ class BatchLoop:
         if not first:
             self._group.commit(end)
 
+    def _whole_or_in_parts(self, batch: Batch) -> Written:
+        """Write the batch; if something in it is refused, write it in parts to find out what."""
+        if self._split:
+            self._split.forget()  # that batch is noted as done, or this one would not have begun
+        parts = self._epoch.parts()
+        self._split = Splitting(parts, batch, self._write_part, self.pipeline.max_refused)
+        if not (batch.may_repeat and self._split.begun()):
+            try:
+                written = self._write(batch)
+            except Exception as error:
+                if refusal(error) is None:
+                    raise
+                log.warning("batch_refused", batch=batch.id, reason=refusal(error))
+            else:
+                self._split = None
+                return written
+        return self._split.run()
+
+    def _write_part(self, part: Batch) -> Written:
+        rows = self.pipeline.decode.decode(self._records(part, self._source))
+        return self._write(replace(part, rows=rows))
+
+    def _records(self, batch: Batch, source: KafkaSource) -> DataFrame:
+        """Read a batch's records once more from Kafka."""
+        start = {partition: start for partition, (start, _) in batch.ranges.items()}
+        end = {partition: end for partition, (_, end) in batch.ranges.items()}
+        return source.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
+
     def _write(self, batch: Batch) -> Written:
         """Write the good rows; count them and the bad records in the same pass."""
         decoding, writing = Observation(), Observation()
@@ -132,26 +159,23 @@ class BatchLoop:
         failed, rows_written = counted(decoding), counted(writing)["rows"]
         return Written(rows_written, Failures(failed["failed"], failed["fingerprint"]))
 
-    def _bury(self, batch: Batch, failures: Failures) -> None:
+    def _bury(self, batch: Batch, written: Written) -> None:
         """Read the batch's records again from Kafka, for the bad ones, and put those away."""
-        start = {partition: start for partition, (start, _) in batch.ranges.items()}
-        end = {partition: end for partition, (_, end) in batch.ranges.items()}
         whole = self._source.model_copy(update={"headers": True})
-        reading = Reading(batch.rows.sparkSession, self._connection, start)
-        found = write_dead_letters(
-            whole.read_range(reading, end),
+        example = write_dead_letters(
+            self._records(batch, whole),
             self.pipeline.decode,
-            failures,
+            written,
             batch,
             self.pipeline.dead_letter_sink,
         )
-        self.progress = replace(self.progress, last_error=found.example)
+        self.progress = replace(self.progress, last_error=example)
         log.warning(
             "records_failed",
             pipeline=self.pipeline.name,
             batch=batch.id,
-            failed=found.count,
-            example=found.example,
+            failed=written.failures.count + len(written.refused),
+            example=example,
         )
 
 

@@ -36,6 +36,10 @@ class Epoch:
         """Where Spark keeps its checkpoint."""
         return self._folder.uri
 
+    def parts(self) -> Folder:
+        """Where it is written down what was done of a batch that had to be split."""
+        return self._folder.below("parts")
+
     def open(self, start: Offsets) -> None:
         """Write down where the epoch starts, before its first batch."""
         offsets: dict[str, dict[int, int]] = {}

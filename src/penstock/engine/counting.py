@@ -23,7 +23,6 @@ class Failures:
 
     count: int = 0
     fingerprint: int = 0
-    example: str | None = None
 
 
 def failures_in() -> list[Column]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
-from penstock.engine.counting import Failures, counted, failures_in
+from penstock.engine.counting import counted, failures_in
+from penstock.engine.splitting import Written
 from penstock.errors import PipelineFailedError
 from penstock.kafka import Admin
-from penstock.pipeline import Batch, Decode, Sink
+from penstock.pipeline import FAILED, Batch, Decode, Sink
 from penstock.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 
 # A table of dead letters: where a record came from, what was wrong with it, and the record as it was.
@@ -48,28 +51,61 @@ def dead_letters_of(pipeline: str) -> str:
 
 
 def write_dead_letters(
-    records: DataFrame, decode: Decode, expected: Failures, batch: Batch, sink: Sink
-) -> Failures:
-    """Find the bad records of a batch once more and write them; return them with an example.
+    records: DataFrame, decode: Decode, written: Written, batch: Batch, sink: Sink
+) -> str:
+    """Find the bad records of a batch once more and write them; return one of them as an example.
 
     Decoding must fail on the same records twice. If it does not, a record could be in neither place,
     so the batch fails instead, and is run again.
     """
     seen = Observation()
-    failed = decode.failures(records).observe(
-        seen, *failures_in(), f.first("error").alias("error"), f.first(_place()).alias("place")
+    found = [*_undecoded(records, decode, written), *_refused(records, written)]
+    bad = reduce(DataFrame.unionByName, found).observe(
+        seen,
+        *failures_in(),
+        *_counts(),
+        f.first("error").alias("error"),
+        f.first(_place()).alias("place"),
     )
-    rows = _for_topic(failed, batch) if isinstance(sink, KafkaSink) else _for_table(failed, batch)
+    rows = _for_topic(bad, batch) if isinstance(sink, KafkaSink) else _for_table(bad, batch)
     target = _into_topic(sink, batch) if isinstance(sink, KafkaSink) else sink
     target.write(replace(batch, rows=rows, pipeline=dead_letters_of(batch.pipeline)))
-    found = counted(seen)
-    again = Failures(found["failed"], found["fingerprint"])
-    if again != expected:
+    _require_the_same(written, counted(seen))
+    return f"{counted(seen)['place']}: {counted(seen)['error']}"
+
+
+def _undecoded(records: DataFrame, decode: Decode, written: Written) -> Iterator[DataFrame]:
+    if written.failures.count:
+        yield decode.failures(records).withColumn("stage", f.lit("decode"))
+
+
+def _refused(records: DataFrame, written: Written) -> Iterator[DataFrame]:
+    if not written.refused:
+        return
+    refused = records.sparkSession.createDataFrame(
+        list(written.refused),
+        "topic string, partition int, offset long, stage string, error_type string, error string",
+    )
+    found = records.join(f.broadcast(refused), ["topic", "partition", "offset"])
+    yield found.withColumn(FAILED, f.lit(None).cast("long"))
+
+
+def _counts() -> list[Column]:
+    return [f.count_if(f.col("stage") != "decode").alias("refused")]
+
+
+def _require_the_same(written: Written, found: dict[str, Any]) -> None:
+    again = found["failed"], found["fingerprint"]
+    if again != (written.failures.count, written.failures.fingerprint):
         raise PipelineFailedError(
-            f"decoding is not repeatable: {expected.count} records failed the first time and "
-            f"{again.count} the second; a parser must give the same result for the same record"
+            f"decoding is not repeatable: {written.failures.count} records failed the first time and "
+            f"{again[0]} the second; a parser must give the same result for the same record"
         )
-    return replace(again, example=f"{found['place']}: {found['error']}")
+    if found["refused"] != len(written.refused):
+        raise PipelineFailedError(
+            f"{len(written.refused)} records were refused and {found['refused']} of them are still in "
+            "Kafka: the others were removed before they could be put away"
+        )
 
 
 def _place() -> Column:
@@ -81,7 +117,7 @@ def _origin(batch: Batch) -> dict[str, Column]:
         "pipeline": f.lit(batch.pipeline),
         "epoch": f.lit(batch.epoch),
         "batch": f.lit(batch.id).cast("long"),
-        "stage": f.lit("decode"),
+        "stage": f.col("stage"),
         "topic": f.col("topic"),
         "partition": f.col("partition"),
         "offset": f.col("offset"),

@@ -14,6 +14,8 @@ class State(str, Enum):
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
+    RETRYING = "RETRYING"  # another system is away: the same batch is tried until it is back
+    RESTARTING = "RESTARTING"  # it failed and is started again, a limited number of times
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
     FAILED = "FAILED"
@@ -32,6 +34,7 @@ class Progress:
     rows_per_second: float = 0.0
     last_batch_seconds: float | None = None
     last_batch_at: float | None = None
+    restarts: int = 0
     last_error: str | None = None
     position: Offsets = field(default_factory=dict)
     lag: dict[str, int] = field(default_factory=dict)
@@ -53,7 +56,6 @@ class Progress:
         """
         return replace(
             self,
-            state=State.RUNNING if self.state is State.STARTING else self.state,
             batches=self.batches + 1,
             records=self.records + records,
             rows=self.rows + rows,

@@ -1,4 +1,7 @@
-"""Says in one sentence why a pipeline failed; Spark's own account is a page of Java and Python."""
+"""Says in one sentence why a pipeline failed, and what kind of failure it was.
+
+Spark's own account is a page of Java and Python, in which the first reason stands last.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,37 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 
+from penstock import errors
 from penstock.config.secrets import mask
-from penstock.errors import PenstockError, PipelineFailedError
+from penstock.errors import PenstockError, PipelineFailedError, RefusedError, TransientError
 
 _PYTHON_ERROR = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt)\b.*)$", re.M)
 _JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.*)$", re.M)
+_OUR_ERROR = re.compile(r"\bpenstock\.errors\.(\w+): (.*)")
+# What the Java client says of a broker that is away, moving or starting; and Java of any system.
+_AWAY = re.compile(
+    r"\borg\.apache\.kafka\.common\.errors\.(Timeout|Network|Disconnect|NotLeaderOrFollower"
+    r"|LeaderNotAvailable|BrokerNotAvailable|CoordinatorNotAvailable|CoordinatorLoadInProgress"
+    r"|NotCoordinator|NotEnoughReplicas\w*|ReplicaNotAvailable|OffsetNotAvailable"
+    r"|FencedLeaderEpoch|UnknownLeaderEpoch|KafkaStorage)Exception\b"
+    r"|\bjava\.net\.(Connect|SocketTimeout|NoRouteToHost|Socket)Exception\b"
+    r"|\bjava\.nio\.channels\.ClosedChannelException\b"
+)
+# SQL states: what is wrong with a value (division by zero, a cast, an overflow), and raise_error.
+_OF_THE_ROW = ("22", "P0001")
 
 
 def failure(error: BaseException, pipeline: str, log: Path | None) -> PenstockError:
     """Return what went wrong as an error for people, with the file that has the whole story."""
     if isinstance(error, PenstockError):
         return error
+    if isinstance(error, PySparkException) and (found := _ours(error)):
+        kind, message = found
+        if issubclass(kind, TransientError):
+            return kind(mask(message))
     where = f"; the whole story is in {log}" if log else ""
-    return PipelineFailedError(mask(f"pipeline {pipeline!r} failed: {reason(error)}{where}"))
+    told = mask(f"pipeline {pipeline!r} failed: {reason(error)}{where}")
+    return TransientError(told) if is_transient(error) else PipelineFailedError(told)
 
 
 def reason(error: BaseException) -> str:
@@ -27,9 +48,47 @@ def reason(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, PySparkException):
         if found := _PYTHON_ERROR.findall(text):
-            return str(found[-1]).strip()
+            return str(found[-1]).strip().removeprefix("penstock.errors.")
         if causes := _JAVA_CAUSE.findall(text):
             kind, message = causes[-1]
             return f"{kind.rpartition('.')[2]}: {message}"
     first = text.strip().splitlines()
     return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether another system was away, so that the same batch may work later."""
+    if isinstance(error, PenstockError):
+        return isinstance(error, TransientError)
+    if not isinstance(error, PySparkException):
+        return False
+    if found := _ours(error):
+        return issubclass(found[0], TransientError)
+    return bool(_AWAY.search(_whole(error)))
+
+
+def refusal(error: BaseException) -> tuple[str, str, str] | None:
+    """Return stage, type and text where a step or the sink refused a row for what is in it."""
+    if isinstance(error, RefusedError):
+        return "write", type(error).__name__, mask(str(error))
+    if not isinstance(error, PySparkException):
+        return None
+    if (found := _ours(error)) and issubclass(found[0], RefusedError):
+        return "step", found[0].__name__, mask(found[1])
+    if (error.getSqlState() or "").startswith(_OF_THE_ROW):
+        return "step", str(error.getCondition()), mask(reason(error))
+    return None
+
+
+def _ours(error: PySparkException) -> tuple[type[PenstockError], str] | None:
+    """The error of ours that a worker raised, if that is what ended the task."""
+    for name, message in reversed(_OUR_ERROR.findall(_whole(error))):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, PenstockError):
+            return kind, message.strip()
+    return None
+
+
+def _whole(error: PySparkException) -> str:
+    """Everything that Spark tells of an error, Java's causes with it."""
+    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}\n{getattr(error, 'cause', None) or ''}"

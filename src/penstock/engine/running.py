@@ -1,36 +1,26 @@
-"""A pipeline that runs: start it, look at it, stop it."""
+"""A pipeline that runs: start it, look at it, stop it. It is started again when it fails."""
 
 from __future__ import annotations
 
 import fcntl
-import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
-from pyspark.errors import AnalysisException, PySparkException
-
-from penstock.config import find_connection
+from penstock.config.logs import event_logger
 from penstock.config.places import data_dir
-from penstock.engine.batches import BatchLoop, StopRequestedError
-from penstock.engine.checkpoint import Checkpoint
-from penstock.engine.deadletters import TABLE, dead_letters_of
-from penstock.engine.positions import find_epoch
+from penstock.engine.attempt import Attempt
 from penstock.engine.progress import Progress, State
-from penstock.engine.reasons import failure, reason
-from penstock.engine.session import session_log, spark_session
-from penstock.errors import ConfigError, PenstockError, SetupError
-from penstock.kafka import Admin, GroupOffsets
-from penstock.pipeline import FAILED, Opening, Pipeline, Reading
-from penstock.pipeline.storage import Folder, absolute, is_uri
-from penstock.sources.kafka import KafkaSource
+from penstock.engine.reasons import failure
+from penstock.engine.session import session_log
+from penstock.errors import ConfigError, PenstockError, SetupError, TransientError
+from penstock.pipeline import Pipeline
+from penstock.pipeline.storage import absolute, is_uri
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
+log = event_logger(__name__)
+_GRACE = 300.0
 
 
 def start(pipeline: Pipeline, *, once: bool = False) -> Running:
@@ -48,52 +38,31 @@ def start(pipeline: Pipeline, *, once: bool = False) -> Running:
 
 
 class Running:
-    """A started pipeline. Leaving the `with` block stops it, after the batch that is under way."""
+    """A started pipeline. Leaving the `with` block stops it, after the batch that is under way.
+
+    When it fails it is started again, as its definition says: for ever while another system is away
+    (state RETRYING), a limited number of times in a row after any other failure (RESTARTING). With
+    `once` only a system that is away is waited for.
+    """
 
     def __init__(self, pipeline: Pipeline, *, once: bool = False) -> None:
         self.pipeline = pipeline
-        self._closing = ExitStack()
-        self._stopping = self._closed = False
-        self._ended = Event()
-        self._lost: Exception | None = None
+        self._once = once
+        self._asked_to_stop, self._ended = Event(), Event()
+        self._closed = False
+        self._error: PenstockError | None = None
+        self._restarts = self._in_a_row = 0
         self._lag: dict[str, int] = {}
+        self._state = State.STARTING
+        self._place = _state_folder(pipeline)
+        self._closing = ExitStack()
         try:
-            self._start(once)
+            self._closing.enter_context(_locked(self._place, pipeline.name))
+            self._attempt = self._begin(Progress(pipeline.name))
         except BaseException:
             self._closing.close()
             raise
-
-    def _start(self, once: bool) -> None:
-        pipeline = self.pipeline
-        connection = pipeline.connection or find_connection(None)
-        state = _state_folder(pipeline)
-        self._closing.enter_context(_locked(state, pipeline.name))
-        self._admin = self._closing.enter_context(Admin(connection))
-        group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
-        source = _kafka(pipeline)
-        # A pipeline that says nothing about Spark takes the session that is there.
-        chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
-        spark = spark_session(chosen)
-        checkpoint = Checkpoint(Folder(spark, state))
-        epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
-        self._loop = BatchLoop(pipeline, source, connection, epoch, group)
-        rows = _decoded(pipeline, Reading(spark, connection, epoch.start()))
-        schema = _try_steps(pipeline, spark, rows)
-        pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
-        pipeline.dead_letter_sink.prepare(
-            Opening(spark, TABLE, dead_letters_of(pipeline.name), connection, pipeline.delivery)
-        )
-        self._query = self._begin(rows, epoch.location, once)
-        Thread(target=self._note_the_end, name=f"{pipeline.name}-end", daemon=True).start()
-
-    def _begin(self, rows: DataFrame, location: str, once: bool) -> StreamingQuery:
-        writer = rows.writeStream.queryName(self.pipeline.name).foreachBatch(self._loop.run)
-        writer = writer.option("checkpointLocation", location)
-        if once:
-            writer = writer.trigger(availableNow=True)
-        elif self.pipeline.every:
-            writer = writer.trigger(processingTime=f"{self.pipeline.every} seconds")
-        return writer.start()
+        Thread(target=self._supervise, name=f"{pipeline.name}-supervisor", daemon=True).start()
 
     def __enter__(self) -> Running:
         return self
@@ -108,16 +77,30 @@ class Running:
 
     def progress(self) -> Progress:
         """Return a snapshot: state, counts, rates, lag of each partition."""
-        progress = self._loop.progress
-        if not self._closed:
-            with suppress(PenstockError):  # a broker that is away must not hide the rest
-                self._lag = progress.behind(self._admin.latest(progress.position)).lag
+        progress = self._attempt.progress
+        error = self._look_at_lag(progress) or self._error
         return replace(
             progress,
             lag=self._lag,
-            state=self._state(progress),
-            last_error=self._last_error(progress),
+            state=self._seen_state(progress, error),
+            restarts=self._restarts,
+            last_error=str(error) if error else progress.last_error,
         )
+
+    def _look_at_lag(self, progress: Progress) -> PenstockError | None:
+        """Ask how far behind the pipeline is; a broker that does not answer is told as it is.
+
+        Spark itself waits for minutes before it complains.
+        """
+        if self._closed:
+            return None
+        try:
+            self._lag = progress.behind(self._attempt.ends(progress.position)).lag
+        except TransientError as away:
+            return away
+        except PenstockError:
+            return None
+        return None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the pipeline ends, at most `timeout` seconds; say whether it has ended.
@@ -129,83 +112,96 @@ class Running:
         """
         if not self._ended.wait(timeout):
             return False
-        if error := self._error():
-            raise error
+        if self._error:
+            raise self._error
         return True
 
-    def stop(self, grace: float = 300.0) -> None:
+    def stop(self, grace: float = _GRACE) -> None:
         """Stop after the batch that is under way, which is finished and committed."""
-        if self._stopping:
+        if self._asked_to_stop.is_set():
             return
-        self._stopping = True
-        waiting = Thread(target=self._loop.stop, daemon=True)
-        waiting.start()
-        waiting.join(grace)
-        self._until_noted(deadline=time.monotonic() + 10)
-        if self._lost is None:
-            self._query.stop()
+        self._asked_to_stop.set()
+        self._attempt.stop(grace)
         self._ended.wait(grace)
         self.progress()  # the last look at the lag, while there is a connection
         self._closed = True
+        self._attempt.close()
         self._closing.close()
 
-    def _note_the_end(self) -> None:
-        """Wait for Spark in a thread of its own: Ctrl-C must never cut a conversation with Java short."""
+    def _begin(self, progress: Progress) -> Attempt:
+        return Attempt(self.pipeline, self._place, progress, once=self._once)
+
+    def _supervise(self) -> None:
+        """Wait for each attempt's end, in a thread of its own: Ctrl-C must not cut Java short."""
         try:
-            self._query.awaitTermination()
-        except PySparkException:
-            pass  # the query keeps its exception; `_error` asks for it
-        except Exception as error:  # the Java process is gone
-            self._lost = error
+            while True:
+                before = self._attempt.progress.batches
+                self._attempt.wait()
+                error = self._attempt.error()
+                if self._attempt.progress.batches > before:
+                    self._in_a_row = 0
+                if error is None or not self._again(error):
+                    self._error = error if not self._asked_to_stop.is_set() else None
+                    return
         finally:
             self._ended.set()
 
-    def _until_noted(self, deadline: float) -> None:
-        """Wait until Spark has noted the last batch as done, so that it is not run again."""
-        while self.is_active and time.monotonic() < deadline:
-            noted = self._query.lastProgress
-            if self._loop.last_id < 0 or (noted and noted["batchId"] >= self._loop.last_id):
-                return
-            time.sleep(0.01)
+    def _again(self, error: PenstockError) -> bool:
+        """Wait and start again, until that works or is not allowed any more; say whether it did."""
+        while self._may_try_again(error):
+            self._in_a_row += 1
+            wait = self.pipeline.restart.after(self._in_a_row)
+            self._note(error, wait)
+            if self._asked_to_stop.wait(wait):
+                return False
+            try:
+                self._replace_attempt()
+            except PenstockError as found:
+                error = found
+            except Exception as found:  # Java's or Spark's: a reason like any other
+                error = failure(found, self.pipeline.name, session_log())
+            else:
+                self._restarts += 1
+                self._error = None
+                self._state = State.RUNNING
+                return True
+        self._error = error
+        return False
 
-    def _state(self, progress: Progress) -> State:
-        if self.is_active:
-            return State.STOPPING if self._stopping else progress.state
-        return State.FAILED if self._error() else State.STOPPED
+    def _may_try_again(self, error: PenstockError) -> bool:
+        if self._asked_to_stop.is_set() or isinstance(error, ConfigError):
+            return False
+        if isinstance(error, TransientError):
+            return True
+        return not self._once and self._in_a_row < self.pipeline.restart.limit
 
-    def _last_error(self, progress: Progress) -> str | None:
-        error = None if self.is_active else self._error()
-        return str(error) if error else progress.last_error
+    def _note(self, error: PenstockError, wait: float) -> None:
+        away = isinstance(error, TransientError)
+        self._error, self._state = error, State.RETRYING if away else State.RESTARTING
+        log.warning(
+            "pipeline_waits",
+            pipeline=self.pipeline.name,
+            state=self._state.value,
+            seconds=wait,
+            failures_in_a_row=self._in_a_row,
+            reason=str(error),
+        )
 
-    def _error(self) -> PenstockError | None:
-        if self._lost is not None:
-            return failure(self._lost, self.pipeline.name, session_log())
-        error: Any = self._query.exception()
-        if error is None or (self._stopping and StopRequestedError.__name__ in str(error)):
-            return None
-        return failure(self._loop.error or error, self.pipeline.name, session_log())
+    def _replace_attempt(self) -> None:
+        old = self._attempt
+        self._attempt = self._begin(old.progress)
+        old.close()
+        if self._asked_to_stop.is_set():  # while it was made: `stop` may have seen the old one
+            self._attempt.stop(_GRACE)
 
-
-def _kafka(pipeline: Pipeline) -> KafkaSource:
-    if not isinstance(pipeline.source, KafkaSource):
-        raise ConfigError(f"a pipeline reads from Kafka; given {pipeline.source.name!r}")
-    return pipeline.source
-
-
-def _decoded(pipeline: Pipeline, reading: Reading) -> DataFrame:
-    return pipeline.decode.decode(pipeline.source.read(reading))
-
-
-def _try_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> StructType:
-    """Let Spark look at the steps before a record is read: a wrong column is found here."""
-    tried = spark.newSession().createDataFrame([], rows.drop(FAILED).schema)
-    for index, step in enumerate(pipeline.steps):
-        try:
-            tried = step.apply(tried)
-            tried.schema  # noqa: B018
-        except AnalysisException as error:
-            raise ConfigError(f"steps[{index}] ({step.name}): {reason(error)}") from None
-    return tried.schema
+    def _seen_state(self, progress: Progress, error: PenstockError | None) -> State:
+        if not self.is_active:
+            return State.FAILED if self._error else State.STOPPED
+        if self._asked_to_stop.is_set():
+            return State.STOPPING
+        if error:
+            return self._state if self._error else State.RETRYING
+        return State.RUNNING if progress.batches else State.STARTING
 
 
 def _state_folder(pipeline: Pipeline) -> str:

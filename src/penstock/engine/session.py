@@ -14,10 +14,12 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from penstock.config.logs import event_logger
 from penstock.engine.jvm import Jvm, start_jvm
 from penstock.errors import ConfigError
 from penstock.pipeline import SparkOptions
 
+log = event_logger(__name__)
 # Delta and Iceberg bring statements such as MERGE; any pipeline of the process may need them.
 _EXTENSIONS = (
     "io.delta.sql.DeltaSparkSessionExtension,"
@@ -34,6 +36,8 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
     global _jvm, _options
     wanted = options or _options or SparkOptions()
     with _lock:
+        if _jvm is not None and _jvm.process.poll() is not None:
+            _forget_dead()
         if _jvm is None and (found := SparkSession.getActiveSession()) is not None:
             return found  # somebody else's: a notebook, spark-submit, a managed cluster
         if _jvm is None:
@@ -60,6 +64,18 @@ def stop_session() -> None:
         _jvm.stop()
         _jvm = _options = None
         atexit.unregister(stop_session)
+
+
+def _forget_dead() -> None:
+    """Leave behind a Java process that died: what PySpark remembers of it would be used again."""
+    global _jvm  # noqa: PLW0603
+    log.warning("spark_died", log=str(_jvm.log if _jvm else None))
+    _forget_gateway()
+    context: Any = SparkContext
+    context._active_spark_context = None
+    session: Any = SparkSession
+    session._instantiatedSession = session._activeSession = None
+    _jvm = None
 
 
 def session_log() -> Path | None:

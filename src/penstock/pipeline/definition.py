@@ -32,6 +32,29 @@ class SparkOptions(BaseModel):
     )
 
 
+class Restart(BaseModel):
+    """How often a pipeline that failed is started again, and how long it waits before.
+
+    A system that is away is waited for without a limit.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit: int = Field(
+        default=5, ge=0, description="The most restarts in a row without one batch in between."
+    )
+    wait: Duration = Field(default=1.0, gt=0, description="The first wait; each is twice the last.")
+    longest: Duration = Field(default=30.0, gt=0, description="The longest wait.")
+
+    def after(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row.
+
+        >>> [Restart().after(n) for n in (1, 2, 3, 10)]
+        [1.0, 2.0, 4.0, 30.0]
+        """
+        return min(self.longest, self.wait * 2.0 ** min(failures - 1, 30))
+
+
 class Pipeline(BaseModel):
     """Records from a source, decoded, shaped by steps, written to a sink, then committed."""
 
@@ -63,6 +86,13 @@ class Pipeline(BaseModel):
         "default: the topic `<name>.dead-letters`.",
         json_schema_extra=_or_text,
     )
+    max_refused: int = Field(
+        default=100,
+        ge=0,
+        description="The most records of one batch that steps or the sink may refuse; "
+        "with more the pipeline fails.",
+    )
+    restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
     every: Duration = Field(
         default=0.0, ge=0, description="Shortest time between two batches; 0: as fast as can be."
     )
@@ -95,6 +125,17 @@ class Pipeline(BaseModel):
                 "delivery",
                 f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: "
                 f"{self.sink.why_not}; it can promise {can}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _dead_letters_are_as_exact(self) -> Pipeline:
+        sink = self.dead_letter_sink
+        if self.delivery not in sink.delivers:
+            raise PydanticCustomError(
+                "delivery",
+                f"dead letters are kept as exactly as rows, and the sink {sink.name!r} for them cannot "
+                f"promise {self.delivery.value}: {sink.why_not}",
             )
         return self
 

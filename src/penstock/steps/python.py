@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import Field
 
+from penstock.errors import RefusedError, TransientError
 from penstock.pipeline import Step
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
@@ -38,9 +39,18 @@ class PythonStep(Step):
         def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             loaded = function.load()
             for batch in batches:
-                yield from _as_batches(loaded(pa.Table.from_batches([batch])), path)
+                yield from _as_batches(_called(loaded, batch, path), path)
 
         return rows.mapInArrow(call, expected)
+
+
+def _called(function: Callable[..., Any], batch: pa.RecordBatch, path: str) -> object:
+    try:
+        return function(pa.Table.from_batches([batch]))
+    except (TransientError, MemoryError):
+        raise
+    except Exception as error:  # the function is the user's: some row is what it cannot take
+        raise RefusedError(f"{path}: {type(error).__name__}: {error}") from error
 
 
 def _as_batches(result: object, path: str) -> list[pa.RecordBatch]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.decode.kernels.arrow import arrow_schema
 from penstock.decode.kernels.failure import Failure
 from penstock.decode.kernels.outcome import Decoded
-from penstock.errors import nearest
+from penstock.errors import TransientError, nearest
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 
@@ -47,6 +47,8 @@ class ParserKernel:
         """Return the rows of the records that parse and fit, and a failure for each other record."""
         try:
             return self._all_at_once(batch)
+        except TransientError:  # a registry that is away, say: no record is to blame
+            raise
         except Exception:  # the parser is the user's: whatever it raises is some record's error
             return self._one_by_one(batch)
 
@@ -67,6 +69,8 @@ class ParserKernel:
             try:
                 arguments = [_text(column[index].as_py()) for column in columns]
                 parsed.append(_Parsed(index, self._rows(self._parse(*arguments))))
+            except TransientError:
+                raise
             except Exception as error:
                 failures.append(_failure(index, error))
         rows = self._fitted(parsed, failures)

@@ -1,0 +1,150 @@
+"""One start of a pipeline: from finding its place to the end of Spark's query.
+
+A pipeline that failed is started again by another attempt, which finds its place as after a kill.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from penstock.config import find_connection
+from penstock.engine.batches import BatchLoop, StopRequestedError
+from penstock.engine.checkpoint import Checkpoint
+from penstock.engine.deadletters import TABLE, dead_letters_of
+from penstock.engine.positions import find_epoch
+from penstock.engine.progress import Progress
+from penstock.engine.reasons import failure, reason
+from penstock.engine.session import session_log, spark_session
+from penstock.errors import ConfigError, PenstockError
+from penstock.kafka import Admin, GroupOffsets
+from penstock.pipeline import FAILED, Offsets, Opening, Pipeline, Reading
+from penstock.pipeline.storage import Folder
+from penstock.sources.kafka import KafkaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from penstock.config import Connection
+
+
+class Attempt:
+    """A pipeline's query and what it holds while it runs. Made, it runs."""
+
+    def __init__(self, pipeline: Pipeline, state: str, progress: Progress, *, once: bool) -> None:
+        self.pipeline = pipeline
+        self._closing = ExitStack()
+        self._stopping = False
+        self._lost: Exception | None = None
+        try:
+            self._start(state, progress, once)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def _start(self, state: str, progress: Progress, once: bool) -> None:
+        pipeline = self.pipeline
+        connection = pipeline.connection or find_connection(None)
+        self._admin = self._closing.enter_context(Admin(connection))
+        group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
+        source = _kafka(pipeline)
+        # A pipeline that says nothing about Spark takes the session that is there.
+        chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
+        spark = spark_session(chosen)
+        checkpoint = Checkpoint(Folder(spark, state))
+        epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
+        self._loop = BatchLoop(pipeline, source, connection, epoch, group, progress=progress)
+        rows = pipeline.decode.decode(source.read(Reading(spark, connection, epoch.start())))
+        _prepare_sinks(pipeline, spark, rows, connection)
+        self._query = self._begin(rows, epoch.location, once)
+
+    def _begin(self, rows: DataFrame, location: str, once: bool) -> StreamingQuery:
+        writer = rows.writeStream.queryName(self.pipeline.name).foreachBatch(self._loop.run)
+        writer = writer.option("checkpointLocation", location)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        elif self.pipeline.every:
+            writer = writer.trigger(processingTime=f"{self.pipeline.every} seconds")
+        return writer.start()
+
+    @property
+    def progress(self) -> Progress:
+        """What the batches so far gave."""
+        return self._loop.progress
+
+    def ends(self, position: Offsets) -> Offsets:
+        """Return where the partitions end now."""
+        return self._admin.latest(position)
+
+    def wait(self) -> None:
+        """Wait until Spark's query has ended."""
+        try:
+            self._query.awaitTermination()
+        except PySparkException:
+            pass  # the query keeps its exception; `error` asks for it
+        except Exception as error:  # the Java process is gone
+            self._lost = error
+
+    def stop(self, grace: float) -> None:
+        """End the query after the batch that is under way, which is finished and committed."""
+        self._stopping = True
+        waiting = Thread(target=self._loop.stop, daemon=True)
+        waiting.start()
+        waiting.join(grace)
+        self._until_noted(deadline=time.monotonic() + 10)
+        if self._lost is None:
+            self._query.stop()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._closing.close()
+
+    def error(self) -> PenstockError | None:
+        """Return why the query ended, or None where it ended as it should."""
+        if self._lost is not None:
+            return failure(self._lost, self.pipeline.name, session_log())
+        error: Any = self._query.exception()
+        if error is None or (self._stopping and StopRequestedError.__name__ in str(error)):
+            return None
+        return failure(self._loop.error or error, self.pipeline.name, session_log())
+
+    def _until_noted(self, deadline: float) -> None:
+        """Wait until Spark has noted the last batch as done, so that it is not run again."""
+        while self._lost is None and self._query.isActive and time.monotonic() < deadline:
+            noted = self._query.lastProgress
+            if self._loop.last_id < 0 or (noted and noted["batchId"] >= self._loop.last_id):
+                return
+            time.sleep(0.01)
+
+
+def _kafka(pipeline: Pipeline) -> KafkaSource:
+    if not isinstance(pipeline.source, KafkaSource):
+        raise ConfigError(f"a pipeline reads from Kafka; given {pipeline.source.name!r}")
+    return pipeline.source
+
+
+def _prepare_sinks(
+    pipeline: Pipeline, spark: SparkSession, rows: DataFrame, connection: Connection
+) -> None:
+    schema = _after_steps(pipeline, spark, rows)
+    pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
+    letters = dead_letters_of(pipeline.name)
+    pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
+
+
+def _after_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> StructType:
+    """Let Spark look at the steps before a record is read: a wrong column is found here."""
+    tried = spark.newSession().createDataFrame([], rows.drop(FAILED).schema)
+    for index, step in enumerate(pipeline.steps):
+        try:
+            tried = step.apply(tried)
+            tried.schema  # noqa: B018
+        except AnalysisException as error:
+            raise ConfigError(f"steps[{index}] ({step.name}): {reason(error)}") from None
+    return tried.schema
