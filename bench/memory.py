@@ -23,7 +23,7 @@ name: {topic}
 connection: {{bootstrap.servers: "{brokers}"}}
 source: {{kafka: {topic}}}
 decode: {{json: {{schema: "{schema}"}}}}
-sink: {{parquet: "{folder}/{topic}"}}
+sink: {{files: "{folder}/{topic}"}}
 state: "{folder}/state"
 """
 

@@ -19,7 +19,7 @@ name: startup
 connection: {{bootstrap.servers: "{brokers}"}}
 source: {{kafka: startup}}
 decode: {{json: {{schema: "{schema}"}}}}
-sink: {{parquet: "{folder}/table"}}
+sink: {{files: "{folder}/table"}}
 state: "{folder}/state"
 """
 

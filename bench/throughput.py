@@ -82,7 +82,7 @@ class _Sides:
                 connection=self.connection,
                 source={"kafka": self.topic},
                 decode=decode,
-                sink={"parquet": path} if sink == "parquet" else sink,
+                sink={"files": path} if sink == "parquet" else sink,
                 state=str(self.scratch / "state"),
             )
             with start(pipeline, once=True) as running:

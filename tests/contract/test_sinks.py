@@ -46,7 +46,7 @@ def targets(connection: Connection, unique: str, tmp_path: Any) -> dict[str, Any
 
     fill(connection, unique, [])
     return {
-        "parquet": (
+        "files": (
             {"path": str(tmp_path / "table")},
             lambda: pq.read_table(tmp_path / "table").column("id").to_pylist(),
         ),
@@ -65,7 +65,7 @@ def test_every_sink_is_here(targets: dict[str, Any]) -> None:
     assert sorted(targets.keys() - {"printed"}) == registry.names("sink")
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "parquet"])
+@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "files"])
 def test_rows_of_all_types_arrive_batch_after_batch(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
 ) -> None:
@@ -86,7 +86,7 @@ def test_values_keep_their_types_in_tables(
     targets: dict[str, Any], spark: Any, connection: Connection, tmp_path: Any, unique: str
 ) -> None:
     readers: dict[str, Callable[[], Any]] = {
-        "parquet": lambda: pq.read_table(tmp_path / "table"),
+        "files": lambda: pq.read_table(tmp_path / "table"),
         "memory": lambda: memory_table(unique).to_arrow(),
     }
     for name, read in readers.items():
@@ -104,10 +104,10 @@ def test_values_keep_their_types_in_tables(
         assert found["flag"] is None
 
 
-EXACT = ["parquet"]
+EXACT = ["files"]
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "parquet"])
+@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "files"])
 def test_every_sink_says_what_it_promises(name: str) -> None:
     sink: Any = registry.component("sink", name)
     assert Delivery.AT_LEAST_ONCE in sink.delivers

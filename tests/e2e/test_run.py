@@ -20,7 +20,7 @@ name: {name}
 connection: {{bootstrap.servers: "{brokers}"}}
 source: {{kafka: "{name}"}}
 decode: {{json: {{schema: "n bigint not null"}}}}
-sink: {{parquet: "{folder}/table"}}
+sink: {{files: "{folder}/table"}}
 state: "{folder}/state"
 """
 
@@ -97,7 +97,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(
         "name: x\nsource:\n  kafka: {topic: t}\ndecode: {json: {schema: n strin}}\n"
-        "sink: {parquet: {path: /tmp/t, partition_by: 5}}\ndelivery: exactly-once\n"
+        "sink: {files: {path: /tmp/t, partition_by: 5}}\ndelivery: exactly-once\n"
     )
     refused(
         penstock("check", tmp_path / "bad.yaml"),
@@ -105,7 +105,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         "line 3: source.kafka.topic: is not an option here; did you mean 'topics'?",
         "line 4: decode.json.schema: ",
         "did you mean 'string'?",
-        "line 5: sink.parquet.partition_by: ",
+        "line 5: sink.files.partition_by: ",
     )
 
 

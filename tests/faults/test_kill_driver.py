@@ -27,7 +27,7 @@ name: {name}
 connection: {{bootstrap.servers: "{brokers}"}}
 source: {{kafka: {{topics: "{name}", max_records_per_batch: 5000}}}}
 decode: {{json: {{schema: "n bigint not null", metadata: [partition, offset]}}}}
-sink: {{parquet: "{folder}/table"}}
+sink: {{files: "{folder}/table"}}
 delivery: exactly-once
 state: "{folder}/state"
 """

@@ -69,7 +69,7 @@ def test_bad_records_go_to_a_table_and_the_group_moves_past_them(
         source={"kafka": topic()},
         decode={"json": {"schema": "n int not null"}},
         sink="discard",
-        dead_letters={"parquet": str(tmp_path / "dead")},
+        dead_letters={"files": str(tmp_path / "dead")},
     )
 
     run_once(definition)
@@ -123,7 +123,7 @@ def test_a_parser_that_changes_its_mind_fails_the_batch_and_loses_nothing(
     definition = pipeline(
         source={"kafka": topic()},
         decode={"python": {"function": fickle, "schema": "n bigint"}},
-        sink={"parquet": str(tmp_path / "table")},
+        sink={"files": str(tmp_path / "table")},
     )
 
     with start(definition, once=True) as running:

@@ -22,7 +22,7 @@ def to_table(pipeline: Any, folder: Any, **source: Any) -> Any:
     return pipeline(
         source={"kafka": source},
         decode={"json": {"schema": TRADES}},
-        sink={"parquet": str(folder / "table")},
+        sink={"files": str(folder / "table")},
     )
 
 
@@ -44,7 +44,7 @@ def test_every_record_is_in_the_table_and_the_group_stands_at_the_end(
         source={"kafka": {"topics": topic()}},
         decode={"json": {"schema": TRADES}},
         steps=[{"sql": "SELECT *, price * 2 AS twice FROM rows WHERE id <> 7"}],
-        sink={"parquet": {"path": str(tmp_path / "table")}},
+        sink={"files": {"path": str(tmp_path / "table")}},
     )
 
     progress = run_once(definition)
@@ -244,7 +244,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_a_record_is_read(
     fill(connection, topic(), trades(0, 1))
     (tmp_path / "file").write_text("in the way")
     definition = pipeline(
-        source={"kafka": topic()}, sink={"parquet": str(tmp_path / "file" / "table")}
+        source={"kafka": topic()}, sink={"files": str(tmp_path / "file" / "table")}
     )
 
     with pytest.raises(SetupError, match=r"cannot write to .*/file/table: Not a directory"):
@@ -280,7 +280,7 @@ def test_at_most_once_commits_before_it_writes(
         source={"kafka": topic()},
         decode={"json": {"schema": TRADES}},
         steps=[{"sql": "SELECT assert_true(id < 0), id FROM rows"}],
-        sink={"parquet": str(tmp_path / "table")},
+        sink={"files": str(tmp_path / "table")},
         delivery="at-most-once",
     )
 

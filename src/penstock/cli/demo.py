@@ -42,7 +42,7 @@ decode:
 steps:
   - sql: SELECT *, round(price * size, 2) AS amount FROM rows
 sink:
-  parquet: {{path: "{table}"}}
+  files: {{path: "{table}"}}
 dead_letters: trades.dead-letters
 state: "{state}"
 """

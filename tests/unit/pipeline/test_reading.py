@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import ConfigError, DefinitionError, Problem
 from penstock.pipeline import Delivery, Pipeline, parse_pipeline, read_pipeline, registry
-from penstock.sinks.parquet import ParquetSink
+from penstock.sinks.files import FilesSink
 from penstock.sources.kafka import KafkaSource
 
 TEXT = """\
@@ -22,7 +22,7 @@ decode:
 steps:
   - sql: SELECT * FROM rows WHERE price > 0
 sink:
-  parquet: {path: /data/trades, partition_by: [symbol]}
+  files: {path: /data/trades, partition_by: [symbol]}
 delivery: at-most-once
 every: 500ms
 """
@@ -45,7 +45,7 @@ def test_yaml_and_python_write_the_same_model() -> None:
         source=KafkaSource(topics=["trades", "quotes"], start="latest"),
         decode=JsonDecode(schema="symbol string not null, price double"),
         steps=[SqlStep(query="SELECT * FROM rows WHERE price > 0")],
-        sink=ParquetSink(path="/data/trades", partition_by=["symbol"]),
+        sink=FilesSink(path="/data/trades", partition_by=["symbol"]),
         delivery=Delivery.AT_MOST_ONCE,
         every=0.5,
     )
@@ -56,10 +56,10 @@ def test_yaml_and_python_write_the_same_model() -> None:
 
 def test_short_forms_stand_for_the_main_option() -> None:
     pipeline = Pipeline(
-        name="p", source={"kafka": "a, b"}, sink={"parquet": "/t"}, dead_letters="d"
+        name="p", source={"kafka": "a, b"}, sink={"files": "/t"}, dead_letters="d"
     )
     assert pipeline.source == KafkaSource(topics=["a", "b"])
-    assert pipeline.sink == ParquetSink(path="/t")
+    assert pipeline.sink == FilesSink(path="/t")
     assert pipeline.decode.name == "raw"
     assert pipeline.dead_letter_sink.name == "kafka"
 
@@ -67,7 +67,7 @@ def test_short_forms_stand_for_the_main_option() -> None:
 def test_a_model_written_out_reads_back() -> None:
     pipeline = parse_pipeline(TEXT)
     written = pipeline.model_dump(mode="json", exclude_unset=True)
-    assert written["sink"] == {"parquet": {"path": "/data/trades", "partition_by": ["symbol"]}}
+    assert written["sink"] == {"files": {"path": "/data/trades", "partition_by": ["symbol"]}}
     assert written["steps"] == [{"sql": {"query": "SELECT * FROM rows WHERE price > 0"}}]
     again = Pipeline(**(written | {"connection": {"bootstrap.servers": written["connection"]}}))
     assert again == pipeline
@@ -90,7 +90,7 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines() -> None:
         (("price: double", "price: dubble"), "did you mean 'double'?"),
         (("FROM rows", "FROM trades"), "there is no table 'trades'; the rows so far are 'rows'"),
         (("every: 500ms", "every: soon"), "a duration is a number with ms, s, m, h or d"),
-        (("{path: /data/trades, ", "{"), "line 10: sink.parquet.path: is required"),
+        (("{path: /data/trades, ", "{"), "line 10: sink.files.path: is required"),
         (("delivery: at-most-once", "delivery: twice"), "input should be 'at-most-once'"),
         (("bootstrap.servers", "bootstrap.server"), "did you mean 'bootstrap.servers'?"),
     ],
@@ -118,7 +118,7 @@ def test_an_empty_file_and_a_list_are_refused() -> None:
 def test_exactly_once_is_refused_where_the_sink_cannot() -> None:
     exact = TEXT.replace("at-most-once", "exactly-once")
     assert parse_pipeline(exact).delivery is Delivery.EXACTLY_ONCE
-    table = "  parquet: {path: /data/trades, partition_by: [symbol]}"
+    table = "  files: {path: /data/trades, partition_by: [symbol]}"
     (found,) = problems(exact.replace(table, "  console: {}"))
     assert "the sink 'console' cannot promise exactly-once" in found
 

@@ -1,0 +1,52 @@
+"""Files of about one size: Spark ends a file after some number of rows, and that number is learned."""
+
+from __future__ import annotations
+
+from penstock.sinks.files.writing import ALL_ROWS, Files
+
+# A file may be this much larger than wanted: rows differ, and writing it again costs more than it gives.
+_TOLERANCE = 1.25
+
+
+class Rolling:
+    """Keeps files near a size; `rows` is how many rows that takes, once a file has shown it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows = ALL_ROWS
+
+    def roll(self, files: Files, aside: str, written: dict[str, int]) -> list[str]:
+        """Split what grew too large; return the names of all files in the folder that count."""
+        self._loosen(files, aside, written)
+        done, waiting = [], dict(written)
+        while waiting:
+            name, size = waiting.popitem()
+            pieces = self._split(files, aside, name, size) if size > _TOLERANCE * self.size else {}
+            waiting |= pieces
+            if not pieces:
+                done.append(name)
+        return done
+
+    def _split(self, files: Files, aside: str, name: str, size: int) -> dict[str, int]:
+        """Put smaller files in the place of a large one; none where it holds a single row."""
+        if (held := files.count(f"{aside}/{name}")) < 2:
+            return {}
+        self.rows = self._fitting(held, size)
+        folder = name.rpartition("/")[0]
+        pieces = {}
+        for piece, bytes_ in files.split(f"{aside}/{name}", f"{aside}/_pieces", self.rows).items():
+            beside = f"{folder}/{piece}".lstrip("/")
+            files.folder.move(f"{aside}/_pieces/{piece}", f"{aside}/{beside}")
+            pieces[beside] = bytes_
+        return pieces
+
+    def _loosen(self, files: Files, aside: str, written: dict[str, int]) -> None:
+        """Take more rows for a file where full ones turned out small: the rows did."""
+        if not any("-c001" in name for name in written):
+            return
+        largest = max(written, key=lambda name: written[name])
+        if written[largest] < self.size / 2:
+            self.rows = self._fitting(files.count(f"{aside}/{largest}"), written[largest])
+
+    def _fitting(self, rows: int, size: int) -> int:
+        return max(1, rows * self.size // size)
