@@ -57,7 +57,7 @@ def test_run_once_fills_the_table_and_prints_only_its_own_lines(
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0] == f"starting {unique} (Spark local[*])"
+    assert lines[0] == f"starting {unique} (Spark local[*,2])"
     assert lines[-1].startswith(f"{unique} STOPPED: 1 batches, 100 rows, ")
     assert all(line.startswith((unique, "starting")) for line in lines), done.stderr
     assert sorted(pq.read_table(tmp_path / "table").column("n").to_pylist()) == list(range(100))

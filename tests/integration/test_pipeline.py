@@ -282,10 +282,11 @@ def test_at_most_once_commits_before_it_writes(
         steps=[{"sql": "SELECT assert_true(id < 0), id FROM rows"}],
         sink={"files": str(tmp_path / "table")},
         delivery="at-most-once",
+        max_refused=0,
     )
 
     with start(definition, once=True) as running:
-        with pytest.raises(Exception, match="failed"):
+        with pytest.raises(Exception, match="more than 0 records of batch 0 were refused"):
             running.wait(60)
         assert running.progress().state is State.FAILED
     with Admin(connection) as admin:

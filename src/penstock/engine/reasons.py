@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock import errors
@@ -17,24 +18,26 @@ from penstock.errors import PenstockError, PipelineFailedError, RefusedError, Tr
 _PYTHON_ERROR = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt)\b.*)$", re.M)
 _JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.*)$", re.M)
 _OUR_ERROR = re.compile(r"\bpenstock\.errors\.(\w+): (.*)")
-# What the Java client says of a broker that is away, moving or starting; and Java of any system.
+# What the Java client says of a broker that is away, moving or starting, and Java of any system. A full
+# disk is no different: somebody makes room, and the batch goes on.
 _AWAY = re.compile(
     r"\borg\.apache\.kafka\.common\.errors\.(Timeout|Network|Disconnect|NotLeaderOrFollower"
     r"|LeaderNotAvailable|BrokerNotAvailable|CoordinatorNotAvailable|CoordinatorLoadInProgress"
     r"|NotCoordinator|NotEnoughReplicas\w*|ReplicaNotAvailable|OffsetNotAvailable"
     r"|FencedLeaderEpoch|UnknownLeaderEpoch|KafkaStorage)Exception\b"
+    r"|\bNo space left on device\b"
     r"|\bjava\.net\.(Connect|SocketTimeout|NoRouteToHost|Socket)Exception\b"
-    r"|\bjava\.nio\.channels\.ClosedChannelException\b"
 )
 # SQL states: what is wrong with a value (division by zero, a cast, an overflow), and raise_error.
-_OF_THE_ROW = ("22", "P0001")
+_OF_THE_ROW = re.compile(r"\[([A-Z][A-Z_.]+)\] (.*?) SQLSTATE: (?:22\w{3}|P0001)")
+_FROM_SPARK = (PySparkException, Py4JJavaError)
 
 
 def failure(error: BaseException, pipeline: str, log: Path | None) -> PenstockError:
     """Return what went wrong as an error for people, with the file that has the whole story."""
     if isinstance(error, PenstockError):
         return error
-    if isinstance(error, PySparkException) and (found := _ours(error)):
+    if isinstance(error, _FROM_SPARK) and (found := _ours(error)):
         kind, message = found
         if issubclass(kind, TransientError):
             return kind(mask(message))
@@ -46,7 +49,7 @@ def failure(error: BaseException, pipeline: str, log: Path | None) -> PenstockEr
 def reason(error: BaseException) -> str:
     """Return the innermost reason that a person can act on."""
     text = str(error)
-    if isinstance(error, PySparkException):
+    if isinstance(error, _FROM_SPARK):
         if found := _PYTHON_ERROR.findall(text):
             return str(found[-1]).strip().removeprefix("penstock.errors.")
         if causes := _JAVA_CAUSE.findall(text):
@@ -60,7 +63,7 @@ def is_transient(error: BaseException) -> bool:
     """Whether another system was away, so that the same batch may work later."""
     if isinstance(error, PenstockError):
         return isinstance(error, TransientError)
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, _FROM_SPARK):
         return False
     if found := _ours(error):
         return issubclass(found[0], TransientError)
@@ -71,16 +74,16 @@ def refusal(error: BaseException) -> tuple[str, str, str] | None:
     """Return stage, type and text where a step or the sink refused a row for what is in it."""
     if isinstance(error, RefusedError):
         return "write", type(error).__name__, mask(str(error))
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, _FROM_SPARK):
         return None
     if (found := _ours(error)) and issubclass(found[0], RefusedError):
         return "step", found[0].__name__, mask(found[1])
-    if (error.getSqlState() or "").startswith(_OF_THE_ROW):
-        return "step", str(error.getCondition()), mask(reason(error))
+    if state := _OF_THE_ROW.search(_whole(error)):
+        return "step", state[1], mask(state[2])
     return None
 
 
-def _ours(error: PySparkException) -> tuple[type[PenstockError], str] | None:
+def _ours(error: Exception) -> tuple[type[PenstockError], str] | None:
     """The error of ours that a worker raised, if that is what ended the task."""
     for name, message in reversed(_OUR_ERROR.findall(_whole(error))):
         kind = getattr(errors, name, None)
@@ -89,6 +92,6 @@ def _ours(error: PySparkException) -> tuple[type[PenstockError], str] | None:
     return None
 
 
-def _whole(error: PySparkException) -> str:
+def _whole(error: Exception) -> str:
     """Everything that Spark tells of an error, Java's causes with it."""
     return f"{error}\n{getattr(error, '_stackTrace', None) or ''}\n{getattr(error, 'cause', None) or ''}"

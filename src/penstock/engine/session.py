@@ -91,11 +91,21 @@ def _connected(jvm: Jvm) -> SparkSession:
     os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
     interrupt = signal.getsignal(signal.SIGINT)
     try:
-        return SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.getOrCreate()
+        _without_tracebacks(session)
+        return session
     finally:
         if current_thread() is main_thread():
             signal.signal(signal.SIGINT, interrupt)  # PySpark's own would cancel the running batch
         del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def _without_tracebacks(session: SparkSession) -> None:
+    """A Java process that dies is told by the pipeline; PySpark's counters would print a page for it."""
+    server: Any = session.sparkContext._accumulatorServer
+    server.handle_error = lambda *_: log.debug(
+        "spark_connection_lost", app=session.sparkContext.appName
+    )
 
 
 def _forget_gateway() -> None:

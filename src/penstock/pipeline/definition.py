@@ -23,7 +23,11 @@ class SparkOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    master: str = Field(default="local[*]", description="Spark's master: embedded, or a cluster.")
+    master: str = Field(
+        # A task that dies, by a worker without memory say, is tried once more before the batch fails.
+        default="local[*,2]",
+        description="Spark's master: embedded, or a cluster.",
+    )
     memory: str = Field(
         default="1g", pattern=r"^\d+[mg]$", description="Java heap of the driver, as 512m or 2g."
     )
