@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.sinks.files.writing import ALL_ROWS, Files
 
 # A file may be this much larger than wanted: rows differ, and writing it again costs more than it gives.
 _TOLERANCE = 1.25
+# What Spark calls the file after the first one that it ended for its rows.
+_SECOND = re.compile(r"[-.]c001\.")
 
 
 class Rolling:
@@ -42,7 +46,7 @@ class Rolling:
 
     def _loosen(self, files: Files, aside: str, written: dict[str, int]) -> None:
         """Take more rows for a file where full ones turned out small: the rows did."""
-        if not any("-c001" in name for name in written):
+        if not any(_SECOND.search(name) for name in written):
             return
         largest = max(written, key=lambda name: written[name])
         if written[largest] < self.size / 2:

@@ -34,7 +34,9 @@ class Compaction(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     every: Duration = Field(
-        default=3600.0, description="The shortest time between two joinings, as in `1h`."
+        default="1h",
+        validate_default=True,
+        description="The shortest time between two joinings, as in `1h`.",
     )
     files: int = Field(
         default=8, ge=2, description="How many small files a folder must have to be worth it."
@@ -79,7 +81,8 @@ class FilesSink(Sink):
         "(default), gzip or bzip2.",
     )
     file_size: Size = Field(
-        default=128 * 2**20,
+        default="128MB",
+        validate_default=True,
         ge=1024,
         description="How large a file may grow, as in `128MB`; a batch that has more becomes several.",
     )

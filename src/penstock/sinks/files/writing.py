@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,12 +87,23 @@ def storage_errors(place: str) -> Iterator[None]:
             raise TransientError(
                 f"there is no space left under {place}: free some, and the same rows are written then"
             ) from error
-        if "File name too long" in told:
+        if _is_name_too_long(told):
             raise RefusedError(
                 f"a value is too long to name a folder under {place}: choose other columns for "
                 "'partition_by', or shorten it in a step"
             ) from error
         raise
+
+
+def _is_name_too_long(told: str) -> bool:
+    """Whether a folder could not be made for its name: Java's local files do not say why.
+
+    >>> _is_name_too_long(f"Mkdirs failed to create file:/t/name={'x' * 300} (exists=false)")
+    True
+    """
+    unmade = re.findall(r"Mkdirs failed to create (.*) \(exists=", told)
+    too_long = any(len(part.encode()) > 255 for place in unmade for part in place.split("/"))
+    return too_long or "File name too long" in told or "PathComponentTooLong" in told
 
 
 def refuse_unwritable(place: str) -> None:
