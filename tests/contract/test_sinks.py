@@ -13,6 +13,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
+from tests.services.postgres import PASSWORD
 
 from penstock import Connection, memory_table
 from penstock.pipeline import Batch, Delivery, Opening, registry
@@ -37,7 +38,7 @@ def row(number: int) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def targets(connection: Connection, unique: str, tmp_path: Any) -> dict[str, Any]:
+def targets(connection: Connection, unique: str, tmp_path: Any, postgres: Any) -> dict[str, Any]:
     """For each sink: its options, and how to read back the ids that arrived (None: it keeps none)."""
     printed = io.StringIO()
 
@@ -54,6 +55,10 @@ def targets(connection: Connection, unique: str, tmp_path: Any) -> dict[str, Any
             {"table": unique},
             lambda: memory_table(unique).to_arrow().column("id").to_pylist(),
         ),
+        "jdbc": (
+            {"url": postgres.url, "password": PASSWORD, "table": unique},
+            lambda: postgres.values(unique, "id"),
+        ),
         "kafka": ({"topic": unique}, from_topic),
         "console": ({"rows": 10}, lambda: [n for n in range(9) if f" n{n} " in printed.getvalue()]),
         "discard": ({}, None),
@@ -65,7 +70,7 @@ def test_every_sink_is_here(targets: dict[str, Any]) -> None:
     assert sorted(targets.keys() - {"printed"}) == registry.names("sink")
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "files"])
+@pytest.mark.parametrize("name", ["console", "discard", "jdbc", "kafka", "memory", "files"])
 def test_rows_of_all_types_arrive_batch_after_batch(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
 ) -> None:
@@ -104,10 +109,10 @@ def test_values_keep_their_types_in_tables(
         assert found["flag"] is None
 
 
-EXACT = ["files"]
+EXACT = ["files", "jdbc"]
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "kafka", "memory", "files"])
+@pytest.mark.parametrize("name", ["console", "discard", "jdbc", "kafka", "memory", "files"])
 def test_every_sink_says_what_it_promises(name: str) -> None:
     sink: Any = registry.component("sink", name)
     assert Delivery.AT_LEAST_ONCE in sink.delivers
@@ -121,11 +126,12 @@ def test_a_batch_that_is_run_again_replaces_what_it_wrote(
 ) -> None:
     options, read = targets[name]
     sink: Any = registry.component("sink", name).model_validate(options)
-    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
+    exact = Delivery.EXACTLY_ONCE
+    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection, exact))
 
     def write(pipeline: str, batch_id: int, *numbers: int) -> None:
         rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)
-        sink.write(Batch(rows, pipeline, 0, batch_id, connection))
+        sink.write(Batch(rows, pipeline, 0, batch_id, connection, delivery=exact))
 
     write("p", 1, 1, 2)
     write("p", 11, 3)

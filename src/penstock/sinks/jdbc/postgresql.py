@@ -1,0 +1,235 @@
+"""PostgreSQL: rows by COPY, straight into the table or through a temporary one, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, BooleanType, DataType, LongType, StructField
+
+from penstock.errors import PenstockError
+from penstock.pipeline import Mark
+from penstock.sinks.jdbc.address import Address
+from penstock.sinks.jdbc.database import (
+    GONE,
+    MARKS,
+    ORDER,
+    STAGED,
+    Database,
+    Found,
+    Layout,
+    Put,
+    Session,
+    Table,
+)
+from penstock.sinks.jdbc.kinds import textual
+from penstock.sinks.jdbc.postgresql_errors import told
+from penstock.sinks.jdbc.postgresql_kinds import KINDS
+from penstock.sinks.jdbc.tasks import Encode
+from penstock.sinks.jdbc.texts import csv
+
+# Held while tables are made or changed: two pipelines may start at the same moment.
+_LOCK = 0x70656E73746F636B
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 10,
+    "application_name": "penstock",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+class PostgreSQL(Database):
+    """A PostgreSQL server, version 12 or newer."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    @contextmanager
+    def session(self) -> Iterator[PostgreSQLSession]:
+        """Open a session: closed on every path."""
+        try:
+            with self._connect() as connection:
+                yield PostgreSQLSession(connection)
+                connection.rollback()
+        except psycopg.Error as error:
+            raise self.told(error) or error from None
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        secret = self.address.password
+        options = {k: v for k, v in _DEFAULTS.items() if k not in self.address.options}
+        if secret:
+            options["password"] = secret.get_secret_value()
+        connection = psycopg.connect(self.address.url, client_encoding="UTF8", **options)
+        # A session that hangs must not keep the one that took its place waiting for ever.
+        connection.execute("SET lock_timeout = '30s'")
+        connection.execute("SET idle_in_transaction_session_timeout = '10min'")
+        return connection
+
+    def told(self, error: Exception) -> PenstockError | None:
+        """Sort the error by its SQLSTATE."""
+        return told(error, self.address)
+
+    def known(self, kind: str, wanted: DataType) -> DataType | None:
+        """Return the column's type as Spark has it."""
+        return KINDS.known(kind, wanted)
+
+    def plain(self, column: Column, kind: DataType) -> Column:
+        """Return nested values as JSON, bytes in PostgreSQL's hexadecimal form."""
+        if isinstance(kind, BinaryType):
+            return f.concat(f.lit("\\x"), f.hex(column))
+        return textual(column, kind)
+
+    def encode(self, _layout: Layout) -> Encode:
+        """Return CSV: a null is nothing at all, an empty text is two quotes."""
+        return partial(csv, null="")
+
+
+class PostgreSQLSession(Session):
+    """One transaction on one connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def alone(self) -> None:
+        """Take a lock that ends with the transaction."""
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+    def columns(self, table: Table) -> list[Found] | None:
+        """Ask the catalog."""
+        name = _name(table).as_string(self._connection)
+        if self._connection.execute("SELECT to_regclass(%s)", [name]).fetchone() == (None,):
+            return None
+        rows = self._connection.execute(_COLUMNS, [name]).fetchall()
+        return [Found(*row) for row in rows]
+
+    def keys(self, table: Table) -> list[set[str]]:
+        """Return the columns of each whole, immediate unique index."""
+        name = _name(table).as_string(self._connection)
+        return [set(columns) for (columns,) in self._connection.execute(_KEYS, [name])]
+
+    def make(self, table: Table, fields: Sequence[StructField], key: Sequence[str]) -> None:
+        """Create the table, with a primary key for upsert."""
+        parts = [_column(field) for field in fields]
+        if key:
+            parts.append(sql.SQL("PRIMARY KEY ({})").format(_list(key)))
+        self._do("CREATE TABLE {} ({})", _name(table), sql.SQL(", ").join(parts))
+
+    def add(self, table: Table, field: StructField) -> None:
+        """Add the column."""
+        self._do("ALTER TABLE {} ADD COLUMN {}", _name(table), _column(field))
+
+    def widen(self, table: Table, field: StructField) -> None:
+        """Change the column's type; PostgreSQL rewrites the table where it must."""
+        kind = sql.SQL(KINDS.name(field.dataType))
+        column = sql.Identifier(field.name)
+        self._do("ALTER TABLE {} ALTER COLUMN {} TYPE {}", _name(table), column, kind)
+
+    def make_marks(self, table: Table) -> None:
+        """Create the table of the marks beside the target."""
+        self.alone()
+        self._do(_MAKE_MARKS, _name(table.beside(MARKS)))
+
+    def claim(self, table: Table, pipeline: str, mark: Mark) -> bool:
+        """Write the mark first: its row is locked from here on, so that a zombie has to wait."""
+        found = self._do(_CLAIM, _name(table.beside(MARKS)), given=[pipeline, table.name, *mark])
+        return found.rowcount == 1
+
+    @contextmanager
+    def loading(self, layout: Layout) -> Iterator[Put]:
+        """Take the rows by COPY."""
+        if layout.staged:
+            self._stage(layout)
+        table = sql.Identifier(STAGED) if layout.staged else _name(layout.table)
+        copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, _list(layout.sent))
+        with self._connection.cursor().copy(copy) as rows:
+            yield rows.write
+
+    def _stage(self, layout: Layout) -> None:
+        fields = [*layout.fields, StructField(ORDER, LongType())]
+        if layout.deletes:
+            fields.append(StructField(GONE, BooleanType()))
+        columns = sql.SQL(", ").join(map(_column, fields))
+        self._do("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP", sql.Identifier(STAGED), columns)
+
+    def settle(self, layout: Layout) -> None:
+        """Let the newest row of each key take the place of the old one, or take it away."""
+        self._connection.execute("SET LOCAL work_mem = '64MB'")
+        newest = sql.SQL(_NEWEST).format(
+            _list(layout.key), sql.Identifier(STAGED), _list(layout.key), sql.Identifier(ORDER)
+        )
+        kept = sql.SQL("NOT {}").format(sql.Identifier(GONE)) if layout.deletes else sql.SQL("true")
+        table, names = _name(layout.table), _list(layout.names)
+        self._do(_UPSERT, table, names, names, newest, kept, _list(layout.key), _update(layout))
+        if layout.deletes:
+            same = sql.SQL(" AND ").join(
+                sql.SQL("t.{0} = n.{0}").format(sql.Identifier(name)) for name in layout.key
+            )
+            self._do(_DELETE, table, newest, sql.Identifier(GONE), same)
+
+    def commit(self) -> None:
+        """Keep what was done."""
+        self._connection.commit()
+
+    def _do(
+        self, text: str, *parts: sql.Composable, given: Sequence[Any] = ()
+    ) -> psycopg.Cursor[Any]:
+        # The texts are the constants of this file; what varies is quoted by the driver.
+        return self._connection.execute(sql.SQL(text).format(*parts), given)
+
+
+def _name(table: Table) -> sql.Identifier:
+    return sql.Identifier(*([table.schema] if table.schema else []), table.name)
+
+
+def _list(names: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _column(field: StructField) -> sql.Composed:
+    kind = sql.SQL(KINDS.name(field.dataType))
+    return sql.SQL("{} {}").format(sql.Identifier(field.name), kind)
+
+
+def _update(layout: Layout) -> sql.Composable:
+    if not layout.rest:
+        return sql.SQL("NOTHING")
+    changes = [sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in layout.rest]
+    return sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes))
+
+
+_COLUMNS = """
+SELECT attname, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE format_type(atttypid, atttypmod) END,
+       attnotnull AND NOT atthasdef AND attidentity = ''
+FROM pg_attribute JOIN pg_type t ON t.oid = atttypid
+WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+ORDER BY attnum
+"""
+_KEYS = """
+SELECT array_agg(a.attname::text)
+FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+     AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indimmediate AND i.indisvalid
+      AND i.indpred IS NULL AND i.indexprs IS NULL
+GROUP BY i.indexrelid
+"""
+_MAKE_MARKS = """
+CREATE TABLE IF NOT EXISTS {} (
+  pipeline text, target text, epoch bigint NOT NULL, batch bigint NOT NULL, part bigint NOT NULL,
+  written_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (pipeline, target))
+"""
+_CLAIM = """
+INSERT INTO {} AS m (pipeline, target, epoch, batch, part) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (pipeline, target) DO UPDATE
+SET epoch = EXCLUDED.epoch, batch = EXCLUDED.batch, part = EXCLUDED.part, written_at = now()
+WHERE (m.epoch, m.batch, m.part) < (EXCLUDED.epoch, EXCLUDED.batch, EXCLUDED.part)
+"""
+_NEWEST = "SELECT DISTINCT ON ({}) * FROM {} ORDER BY {}, {} DESC"
+_UPSERT = "INSERT INTO {} ({}) SELECT {} FROM ({}) n WHERE {} ON CONFLICT ({}) DO {}"
+_DELETE = "DELETE FROM {} t USING ({}) n WHERE n.{} AND {}"

@@ -1,0 +1,142 @@
+"""One way from all of Spark's tasks into one transaction: tasks send encoded rows to the driver, and the
+driver passes them on to the one session it has. All rows of a write, and its mark, are one atomic act.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import socket
+from collections.abc import Callable
+from threading import Lock, Thread
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError, RefusedError, TransientError
+from penstock.sinks.jdbc.tasks import ACCEPTED, TOKEN_BYTES, Encode, Readable, Sending, exactly
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RAISED = re.compile(r"penstock\.errors\.(TransientError|RefusedError): (.+)")
+_CLASSES: dict[str, type[PenstockError]] = {
+    "TransientError": TransientError,
+    "RefusedError": RefusedError,
+}
+
+
+class Relay:
+    """Takes what the tasks of one write send, one frame at a time, and gives it to `put`.
+
+    A task that comes a second time may have sent its rows already: such a write is not to be kept,
+    and `carry` raises.
+    """
+
+    def __init__(self, put: Callable[[bytes], None], host: str, bind: str) -> None:
+        self._put = put
+        self._token = secrets.token_bytes(TOKEN_BYTES)
+        self._listener = socket.create_server((bind, 0))
+        self.address = (host, int(self._listener.getsockname()[1]))
+        self._one_at_a_time = Lock()
+        self._peers: list[socket.socket] = []
+        self._threads: list[Thread] = []
+        self._seen: set[int] = set()
+        self._error: Exception | None = None
+        self._repeated: Exception | None = None
+        self._closed = False
+
+    @classmethod
+    def beside(cls, rows: DataFrame, put: Callable[[bytes], None]) -> Relay:
+        """Return a relay that the tasks of these rows can reach."""
+        conf = rows.sparkSession.sparkContext.getConf()
+        host = conf.get("spark.driver.host") or "127.0.0.1"
+        return cls(put, host, conf.get("spark.driver.bindAddress") or host)
+
+    def __enter__(self) -> Relay:
+        self._spawn(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed = True
+        # A blocking accept ends for certain only by a connection.
+        socket.create_connection(self._listener.getsockname(), timeout=10).close()
+        self._hang_up()
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def carry(self, rows: DataFrame, encode: Encode) -> None:
+        """Compute the rows, once, and pass them on; return when `put` has had the last of them."""
+        sending = Sending(*self.address, self._token, encode)
+        try:
+            rows.mapInArrow(sending, "rows bigint").collect()
+        except Exception as error:
+            raise self._error or raised_in_task(error) or error from None
+        if problem := self._error or self._repeated:
+            raise problem
+
+    def _accept(self) -> None:
+        while not self._closed:
+            peer, _ = self._listener.accept()
+            self._peers.append(peer)
+            self._spawn(lambda peer=peer: self._serve(peer))  # type: ignore[misc]
+
+    def _spawn(self, work: Callable[[], None]) -> None:
+        thread = Thread(target=work, name="penstock-relay", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self, peer: socket.socket) -> None:
+        """Pass one task's frames on; where it breaks off, its own failure tells Spark why."""
+        with peer, peer.makefile("rb", buffering=1 << 20) as frames:
+            try:
+                self._pass_on(frames)
+                peer.sendall(ACCEPTED)
+            except (EOFError, OSError):
+                return
+
+    def _pass_on(self, frames: Readable) -> None:
+        if not hmac.compare_digest(exactly(frames, TOKEN_BYTES), self._token):
+            raise EOFError
+        self._admit(int.from_bytes(exactly(frames, 4), "big"))
+        while size := int.from_bytes(exactly(frames, 4), "big"):
+            self._give(exactly(frames, size))
+
+    def _admit(self, task: int) -> None:
+        with self._one_at_a_time:
+            if task in self._seen:
+                self._repeated = TransientError(
+                    f"Spark ran task {task} twice, and its rows may be there twice: "
+                    "the write is rolled back"
+                )
+            self._seen.add(task)
+
+    def _give(self, frame: bytes) -> None:
+        with self._one_at_a_time:
+            if self._error is not None:
+                raise EOFError
+            try:
+                self._put(frame)
+            except Exception as error:
+                self._error = error
+        if self._error is not None:
+            self._hang_up()
+            raise EOFError
+
+    def _hang_up(self) -> None:
+        """End every conversation, so that no task waits for an answer that never comes."""
+        for peer in list(self._peers):
+            try:
+                peer.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it ended by itself
+
+
+def raised_in_task(error: Exception) -> PenstockError | None:
+    """Return what a task raised, if that was ours: through Java it comes back as text.
+
+    >>> raised_in_task(RuntimeError("...\\npenstock.errors.RefusedError: row 7 is odd\\n..."))
+    RefusedError('row 7 is odd')
+    """
+    found = _RAISED.search(str(error))
+    return _CLASSES[found[1]](found[2].strip()) if found else None

@@ -1,0 +1,102 @@
+"""The part of a write that runs in Spark's Python workers: whole Arrow batches, encoded and sent."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock.errors import TransientError
+
+TOKEN_BYTES = 32
+ACCEPTED = b"\x01"
+Encode = Callable[[pa.RecordBatch], "bytes | memoryview"]
+_PATIENCE = 30.0
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read at most so many bytes."""
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What each task does: a conversation with the relay, begun with the first row."""
+
+    host: str
+    port: int
+    token: bytes
+    encode: Encode
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Send the batches, and give how many rows there were."""
+        rows = 0
+        with ExitStack() as closing:
+            relay: socket.socket | None = None
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                relay = relay or closing.enter_context(self._begin())
+                _send(relay, self.encode(batch))
+                rows += batch.num_rows
+            if relay:
+                _finish(relay)
+        yield pa.RecordBatch.from_pydict({"rows": pa.array([rows], pa.int64())})
+
+    def _begin(self) -> socket.socket:
+        try:
+            relay = socket.create_connection((self.host, self.port), timeout=_PATIENCE)
+        except OSError as error:
+            raise TransientError(
+                f"a task cannot reach the driver at {self.host}:{self.port}: {error}; "
+                "workers must be able to connect to the address in spark.driver.host"
+            ) from None
+        relay.settimeout(None)  # a slow database slows the tasks down; it does not fail them
+        relay.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        relay.sendall(self.token + task.to_bytes(4, "big"))
+        return relay
+
+
+def _send(relay: socket.socket, frame: bytes | memoryview) -> None:
+    try:
+        relay.sendall(len(frame).to_bytes(4, "big"))
+        relay.sendall(frame)
+    except OSError as error:
+        raise _cut(error) from None
+
+
+def _finish(relay: socket.socket) -> None:
+    """Wait for the word that everything was passed on."""
+    try:
+        relay.sendall((0).to_bytes(4, "big"))
+        answer = relay.recv(1)
+    except OSError as error:
+        raise _cut(error) from None
+    if answer != ACCEPTED:
+        raise _cut(None)
+
+
+def _cut(error: OSError | None) -> TransientError:
+    return TransientError(f"the write was ended by the driver: {error or 'no answer'}")
+
+
+def exactly(stream: Readable, size: int) -> bytes:
+    """Read so many bytes; less than that is an end in the wrong place.
+
+    >>> import io
+    >>> exactly(io.BytesIO(b"abc"), 2)
+    b'ab'
+    """
+    found = stream.read(size)
+    if len(found) < size:
+        raise EOFError
+    return found
