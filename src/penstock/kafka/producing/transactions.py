@@ -40,11 +40,15 @@ class Transactions:
         """Make a consumer's offsets part of the transaction."""
         wanted = [TopicPartition(*where, offset) for where, offset in offsets.items()]
         if wanted:
-            self._try(
-                "adding offsets to a transaction",
-                timeout,
-                lambda left: self._client.send_offsets_to_transaction(wanted, group, left),
-            )
+            self.send_places(wanted, group, timeout)
+
+    def send_places(self, wanted: list[TopicPartition], group: Any, timeout: float) -> None:
+        """Make offsets part of the transaction as they are, with the notes that they carry."""
+        self._try(
+            "adding offsets to a transaction",
+            timeout,
+            lambda left: self._client.send_offsets_to_transaction(wanted, group, left),
+        )
 
     def commit(self, timeout: float) -> None:
         """Deliver what waits, and commit."""

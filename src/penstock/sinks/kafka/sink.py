@@ -1,0 +1,169 @@
+"""Rows to a topic: through Spark's own writer, or, for exactly-once, in transactions of the tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pydantic import Field, PrivateAttr
+from pyspark.errors import PySparkException
+
+from penstock import errors
+from penstock.errors import PenstockError, RefusedError, TerminalError, TransientError
+from penstock.kafka import Admin
+from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Opening, Sink
+from penstock.pipeline.values import AnyConnection
+from penstock.sinks.kafka.columns import Columns
+from penstock.sinks.kafka.places import Place, places_abroad, places_of
+from penstock.sinks.kafka.spans import spans_of
+from penstock.sinks.kafka.task import OUTCOME, PLACES, Task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.config import Connection
+
+# What Spark's writer says of a record that is to blame itself.
+_REFUSALS = ("RecordTooLargeException", "InvalidRecordException", "InvalidTopicException")
+_OVERHEAD = 512
+
+
+class KafkaSink(Sink):
+    """Rows as records of topics: columns for key, headers, topic, partition; the rest as JSON.
+
+    At-least-once: every record is acknowledged by all in-sync replicas before the batch is done; a
+    batch that is repeated is sent again.
+
+    Exactly-once: each partition of the source is one transaction, written by one task, with its mark:
+    the group `<pipeline>.sink` commits how far the partition is written in the same transaction. A
+    task that is run again fences its predecessor, reads the mark, and skips what is there. Readers
+    with isolation.level=read_committed (the default of most) see each record once. A pipeline whose
+    steps shuffle the rows is one transaction, in one task. The rights that it needs: Write on the
+    topic and on the transactional ids `<pipeline>.sink*`, Read on the groups `<pipeline>.sink*`.
+    """
+
+    delivers = EVERY_DELIVERY
+    name = "kafka"
+    main_option = "topic"
+
+    topic: str = Field(
+        min_length=1, description="The topic to write to; made by the broker's defaults if missing."
+    )
+    topic_column: str | None = Field(
+        default=None, description="The column that is the record's topic; where null: `topic`."
+    )
+    partition: str | None = Field(
+        default=None,
+        description="The column that is the record's partition; where null: by the key.",
+    )
+    key: str | None = Field(default=None, description="The column that is the record's key.")
+    value: str | None = Field(
+        default=None,
+        description="The column that is the record's value, as it is (null: a tombstone); default: "
+        "all other columns as a JSON object.",
+    )
+    headers: str | None = Field(
+        default=None, description="A column array<struct<key:string,value:binary>>."
+    )
+    connection: AnyConnection | None = Field(
+        default=None, description="Another cluster than the pipeline's."
+    )
+
+    # The largest record that the topic takes, once it is known.
+    _limit: int | None = PrivateAttr(default=None)
+
+    @property
+    def columns(self) -> Columns:
+        """Which columns become what."""
+        return Columns(self.topic_column, self.partition, self.key, self.value, self.headers)
+
+    def prepare(self, opening: Opening) -> None:
+        """Make the topic where it is missing, and look at the columns."""
+        self.columns.check(opening.schema)
+        with Admin(self.connection or opening.connection) as admin:
+            if self.topic not in {topic.name for topic in admin.topics(internal=True)}:
+                admin.create_topic(self.topic)
+            settings = {each.name: each.value for each in admin.topic_settings(self.topic)}
+        self._limit = int(settings.get("max.message.bytes") or 0) or None
+
+    def write(self, batch: Batch) -> None:
+        """Send the rows."""
+        records = self.columns.records(batch.rows, self.topic)
+        if batch.delivery is Delivery.EXACTLY_ONCE:
+            self._write_once(records, batch)
+        else:
+            self._write_through_spark(records, batch)
+
+    def _write_through_spark(self, records: DataFrame, batch: Batch) -> None:
+        connection = self.connection or batch.connection
+        options = {"kafka.acks": "all", "kafka.enable.idempotence": "true"} | connection.spark()
+        writer = records.write.format("kafka").mode("append").options(**options)
+        if self.topic_column is None:
+            writer = writer.option("topic", self.topic)
+        try:
+            writer.save()
+        except PySparkException as error:
+            raise _refused(error) or error from error
+
+    def _write_once(self, records: DataFrame, batch: Batch) -> None:
+        task = self._task(batch)
+        sent = records.mapInArrow(task.run, OUTCOME)
+        spans = spans_of(sent)
+        if spans is None:
+            sent = records.coalesce(1).mapInArrow(task.run, OUTCOME)
+        arrange = places_of if self.connection is None else places_abroad
+        _run(sent, arrange(batch, self.topic, spans))
+
+    def _task(self, batch: Batch) -> Task:
+        connection = self.connection or batch.connection
+        return Task(
+            connection=connection,
+            topic=self.topic,
+            label=batch.label,
+            mark=batch.mark,
+            settings=self._sizes(connection),
+            addressed=self.topic_column is not None or self.partition is not None,
+        )
+
+    def _sizes(self, connection: Connection) -> dict[str, Any]:
+        """Let the client's limits be the topic's: it refuses then what the broker would refuse."""
+        if self._limit is None or "message.max.bytes" in connection.options:
+            return {}
+        return {
+            "message.max.bytes": max(1000, min(self._limit, 1_000_000_000)),
+            "batch.size": max(1000, min(self._limit - _OVERHEAD, 1_000_000)),
+        }
+
+
+def _run(sent: DataFrame, places: list[Place]) -> None:
+    """Let every task write its part, and raise the gravest of what they say."""
+    context = sent.sparkSession.sparkContext
+    context.setLocalProperty(PLACES, msgspec.json.encode(places).decode())
+    try:
+        failed = [_error(*row) for row in sent.collect()]
+    finally:
+        context.setLocalProperty(PLACES, None)  # type: ignore[arg-type]
+    if failed:
+        raise min(failed, key=_gravity)
+
+
+def _error(kind: str, message: str) -> PenstockError:
+    made: PenstockError = getattr(errors, kind, TerminalError)(message)
+    return made
+
+
+def _gravity(error: PenstockError) -> int:
+    """A wrong setting first; a record is only looked for when nothing else is the matter."""
+    return 2 if isinstance(error, RefusedError) else 1 if isinstance(error, TransientError) else 0
+
+
+def _refused(error: PySparkException) -> RefusedError | None:
+    whole = f"{error}\n{getattr(error, '_stackTrace', '')}"
+    return next(
+        (
+            RefusedError(line.strip())
+            for line in whole.splitlines()
+            if any(map(line.count, _REFUSALS))
+        ),
+        None,
+    )
