@@ -157,19 +157,3 @@ def test_files_of_text_promise_the_same(
 
     test_rows_of_all_types_arrive_batch_after_batch("files", target("a"), spark, connection)
     test_a_batch_that_is_run_again_replaces_what_it_wrote("files", target("b"), spark, connection)
-
-
-@pytest.mark.parametrize("text", ["json", "csv"])
-def test_files_of_text_promise_the_same(
-    text: str, spark: Any, connection: Connection, tmp_path: Any
-) -> None:
-    def target(name: str) -> dict[str, Any]:
-        path = str(tmp_path / name)
-        read = spark.read.schema(SCHEMA if text == "json" else "id bigint, name string")
-        files = read.option("header", "true").format(text)
-        options = {"path": path, "format": text}
-        found = lambda: [row.id for row in files.load(path).collect()]  # noqa: E731
-        return {"files": (options, found), "printed": io.StringIO()}
-
-    test_rows_of_all_types_arrive_batch_after_batch("files", target("a"), spark, connection)
-    test_a_batch_that_is_run_again_replaces_what_it_wrote("files", target("b"), spark, connection)
