@@ -111,14 +111,11 @@ class FilesSink(Sink):
         """Finish what was left, and refuse a folder or rows that do not fit."""
         storable(opening.schema)
         checked(self.partition_by, opening.schema)
-        refuse_unwritable(self.path)
         self._table = self._joined_at = None
+        folder = self._folder(opening.spark)
         with storage_errors(self.path):
-            folder = self._folder(opening.spark)
-            Joining(folder, opening.pipeline).finish()
-            for name in folder.names(HIDDEN):
-                if name.startswith(f"{opening.pipeline}~"):
-                    folder.remove(f"{HIDDEN}/{name}")
+            self._clear_up(folder, opening.pipeline)
+            refuse_unwritable(self.path)
             self._fit(folder, opening.spark, opening.schema)
 
     def write(self, batch: Batch) -> None:
@@ -142,13 +139,21 @@ class FilesSink(Sink):
             return
         spark = batch.rows.sparkSession
         files = self._files(self._folder(spark), spark, self._table)
+        joining = Joining(files.folder, batch.pipeline)
         try:
             with storage_errors(self.path):
-                joining = Joining(files.folder, batch.pipeline)
                 joining.join(files, batch, self.file_size, self.compact.files)
         except TransientError as error:  # small files are no reason to stop: there is a next time
             log.warning("files_not_joined", pipeline=batch.pipeline, reason=str(error))
+            joining.finish()
         self._joined_at = time.monotonic()
+
+    def _clear_up(self, folder: Folder, pipeline: str) -> None:
+        """Finish a joining that was cut short, and remove what other work left aside."""
+        Joining(folder, pipeline).finish()
+        for name in folder.names(HIDDEN):
+            if name.startswith(f"{pipeline}~"):
+                folder.remove(f"{HIDDEN}/{name}")
 
     def _is_due(self, compact: Compaction) -> bool:
         last = self._joined_at

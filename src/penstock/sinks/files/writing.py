@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,15 +85,19 @@ def storage_errors(place: str) -> Iterator[None]:
     except (Py4JJavaError, PySparkException) as error:
         told = f"{error}\n{getattr(error, '_stackTrace', '')}"
         if "No space left on device" in told or "Disk quota exceeded" in told:
-            raise TransientError(
-                f"there is no space left under {place}: free some, and the same rows are written then"
-            ) from error
+            raise _no_space(place) from error
         if _is_name_too_long(told):
             raise RefusedError(
                 f"a value is too long to name a folder under {place}: choose other columns for "
                 "'partition_by', or shorten it in a step"
             ) from error
         raise
+
+
+def _no_space(place: str) -> TransientError:
+    return TransientError(
+        f"there is no space left under {place}: free some, and the same rows are written then"
+    )
 
 
 def _is_name_too_long(told: str) -> bool:
@@ -116,6 +121,8 @@ def refuse_unwritable(place: str) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_space(place) from None
         raise SetupError(
             f"the sink 'files' cannot write to {place}: {error.strerror}; "
             "choose a folder that this user may write"
