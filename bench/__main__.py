@@ -1,4 +1,7 @@
-"""`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput"."""
+"""`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
+
+Not among the default cases, as it takes long and needs a PostgreSQL: ARGS=sinks.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,34 @@ from bench.harness import Result, report
 from penstock import Broker
 from penstock.engine import stop_session
 
+SINKS = ("parquet", "json", "delta", "iceberg", "postgresql", "kafka")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench ARGS=...")
     parser.add_argument("cases", nargs="*", default=["client", "throughput", "startup", "memory"])
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sinks", nargs="+", choices=SINKS, default=SINKS, metavar="SINK")
     given = parser.parse_args()
+    results = _plain(given) if set(given.cases) - {"sinks"} else []
+    if "sinks" in given.cases:
+        results += _sinks(given)
+    if results:
+        report(results)
+
+
+def _sinks(given: argparse.Namespace) -> list[Result]:
+    # Only here: the peers need what the other cases do not.
+    from bench import sinks
+
+    try:
+        return sinks.run(given.rows, given.rounds, given.sinks)
+    finally:
+        stop_session()
+
+
+def _plain(given: argparse.Namespace) -> list[Result]:
     results: list[Result] = []
     with Broker() as broker:
         if "client" in given.cases:
@@ -27,8 +51,7 @@ def main() -> None:
             results.append(startup.run(broker.connection, given.rounds))
         if "memory" in given.cases:
             memory.run(broker.connection, small=given.rows // 3, factor=10)
-    if results:
-        report(results)
+    return results
 
 
 if __name__ == "__main__":

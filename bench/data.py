@@ -26,7 +26,7 @@ def trade(number: int, dice: random.Random) -> bytes:
     )
 
 
-def fill(connection: Connection, topic: str, rows: int) -> None:
+def fill(connection: Connection, topic: str, rows: int, key: str | None = None) -> None:
     """Write `rows` trades, evenly over the partitions; a thousand different ones, again and again."""
     dice = random.Random(7)
     trades = [trade(number, dice) for number in range(1000)]
@@ -35,4 +35,4 @@ def fill(connection: Connection, topic: str, rows: int) -> None:
     overrides = {"linger.ms": 50, "batch.size": 1_000_000}
     with Producer(connection, **overrides) as producer:
         for number in range(rows):
-            producer.produce(topic, None, trades[number % 1000], partition=number % PARTITIONS)
+            producer.produce(topic, key, trades[number % 1000], partition=number % PARTITIONS)
