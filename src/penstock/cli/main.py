@@ -23,6 +23,9 @@ COMMANDS = {
     "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
     "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
+    "deadletters": Entry(
+        "penstock.cli.deadletters:app", "List, show, replay and drop bad records.", True
+    ),
     "broker": Entry("penstock.cli.broker:app", "Start and stop a local Kafka broker."),
     "topics": Entry("penstock.cli.topics:app", "List, describe, create, alter topics.", True),
     "groups": Entry("penstock.cli.groups:app", "Consumer groups: lag, reset, delete.", True),

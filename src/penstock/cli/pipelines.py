@@ -37,7 +37,7 @@ def run(
 
     Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
     """
-    pipeline = _on_the_cluster_given(read_pipeline(file), context.obj)
+    pipeline = on_the_cluster_given(read_pipeline(file), context.obj)
     # Spark's parts are imported only when the definition is right: a mistake is told at once.
     from penstock.cli.live import summary, watch  # noqa: PLC0415
     from penstock.engine import start, stop_session  # noqa: PLC0415
@@ -55,7 +55,7 @@ def run(
         raise typer.Exit(130)
 
 
-def _on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
+def on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
     """--connection and --brokers win over what the definition says."""
     if not (cluster.connection or cluster.brokers):
         return pipeline

@@ -61,7 +61,7 @@ class Attempt:
         epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
         self._loop = BatchLoop(pipeline, source, connection, epoch, group, progress=progress)
         rows = pipeline.decode.decode(source.read(Reading(spark, connection, epoch.start())))
-        _prepare_sinks(pipeline, spark, rows, connection)
+        prepare_sinks(pipeline, spark, rows, connection)
         self._query = self._begin(rows, epoch.location, once)
 
     def _begin(self, rows: DataFrame, location: str, once: bool) -> StreamingQuery:
@@ -129,9 +129,10 @@ def _kafka(pipeline: Pipeline) -> KafkaSource:
     return pipeline.source
 
 
-def _prepare_sinks(
+def prepare_sinks(
     pipeline: Pipeline, spark: SparkSession, rows: DataFrame, connection: Connection
 ) -> None:
+    """Make the sinks of rows and of dead letters ready, or fail before a record is read."""
     schema = _after_steps(pipeline, spark, rows)
     pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
     letters = dead_letters_of(pipeline.name)

@@ -9,19 +9,13 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
-from pyspark.sql import functions as f
-
 from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
-from penstock.engine.counting import Failures, counted, failures_in
-from penstock.engine.deadletters import write_dead_letters
 from penstock.engine.progress import Progress
-from penstock.engine.reasons import refusal
-from penstock.engine.splitting import Splitting, Written
+from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets
-from penstock.pipeline import FAILED, Batch, Delivery, Offsets, Pipeline, Reading
+from penstock.pipeline import Batch, Delivery, Offsets, Pipeline, Reading
 from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
@@ -57,7 +51,7 @@ class BatchLoop:
         self._group = group
         self._stopping = False
         self._busy = Lock()
-        self._split: Splitting | None = None
+        self._writing = Writing(pipeline, epoch.parts(), self._records)
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""
@@ -81,17 +75,15 @@ class BatchLoop:
         batch = self._batch(decoded, batch_id)
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
         with self._committing(end):
-            written = self._whole_or_in_parts(batch)
-            failed = written.failures.count + len(written.refused)
-            if failed:
-                self._bury(batch, written)
+            written = self._writing.run(batch)
         self.last_id = batch_id
         self.progress = self.progress.after_batch(
             records=batch.records,
             rows=written.rows,
-            failed=failed,
+            failed=written.failed,
             seconds=time.monotonic() - began,
             position=end,
+            last_error=written.example,
         )
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
         self.pipeline.sink.tidy(batch)
@@ -118,65 +110,12 @@ class BatchLoop:
         if not first:
             self._group.commit(end)
 
-    def _whole_or_in_parts(self, batch: Batch) -> Written:
-        """Write the batch; if something in it is refused, write it in parts to find out what."""
-        if self._split:
-            self._split.forget()  # that batch is noted as done, or this one would not have begun
-        parts = self._epoch.parts()
-        self._split = Splitting(parts, batch, self._write_part, self.pipeline.max_refused)
-        if not (batch.may_repeat and self._split.begun()):
-            try:
-                written = self._write(batch)
-            except Exception as error:
-                if refusal(error) is None:
-                    raise
-                log.warning("batch_refused", batch=batch.id, reason=refusal(error))
-            else:
-                self._split = None
-                return written
-        return self._split.run()
-
-    def _write_part(self, part: Batch) -> Written:
-        rows = self.pipeline.decode.decode(self._records(part, self._source))
-        return self._write(replace(part, rows=rows))
-
-    def _records(self, batch: Batch, source: KafkaSource) -> DataFrame:
+    def _records(self, batch: Batch) -> DataFrame:
         """Read a batch's records once more from Kafka."""
         start = {partition: start for partition, (start, _) in batch.ranges.items()}
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
-        return source.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
-
-    def _write(self, batch: Batch) -> Written:
-        """Write the good rows; count them and the bad records in the same pass."""
-        decoding, writing = Observation(), Observation()
-        good = (
-            batch.rows.observe(decoding, *failures_in()).where(f.col(FAILED).isNull()).drop(FAILED)
-        )
-        for step in self.pipeline.steps:
-            good = step.apply(good)
-        rows = good.observe(writing, f.count(f.lit(1)).alias("rows"))
-        self.pipeline.sink.write(replace(batch, rows=rows))
-        failed, rows_written = counted(decoding), counted(writing)["rows"]
-        return Written(rows_written, Failures(failed["failed"], failed["fingerprint"]))
-
-    def _bury(self, batch: Batch, written: Written) -> None:
-        """Read the batch's records again from Kafka, for the bad ones, and put those away."""
         whole = self._source.model_copy(update={"headers": True})
-        example = write_dead_letters(
-            self._records(batch, whole),
-            self.pipeline.decode,
-            written,
-            batch,
-            self.pipeline.dead_letter_sink,
-        )
-        self.progress = replace(self.progress, last_error=example)
-        log.warning(
-            "records_failed",
-            pipeline=self.pipeline.name,
-            batch=batch.id,
-            failed=written.failures.count + len(written.refused),
-            example=example,
-        )
+        return whole.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
 
 
 def _position(epoch: Epoch) -> Offsets:

@@ -114,7 +114,7 @@ def _place() -> Column:
 
 def _origin(batch: Batch) -> dict[str, Column]:
     return {
-        "pipeline": f.lit(batch.pipeline),
+        "pipeline": f.lit(batch.pipeline.partition("~")[0]),
         "epoch": f.lit(batch.epoch),
         "batch": f.lit(batch.id).cast("long"),
         "stage": f.col("stage"),
@@ -137,12 +137,18 @@ def _for_topic(failed: DataFrame, batch: Batch) -> DataFrame:
     added = [
         f.struct(
             f.lit(f"penstock.{name}").alias("key"),
-            column.cast("string").cast("binary").alias("value"),
+            _text(name, column).cast("binary").alias("value"),
         )
         for name, column in _origin(batch).items()
     ]
     own = f.coalesce(f.col("headers"), f.array().cast("array<struct<key:string,value:binary>>"))
     return failed.select("key", "value", f.concat(own, f.array(*added)).alias("headers"))
+
+
+def _text(name: str, column: Column) -> Column:
+    if name == "timestamp":
+        return f.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
+    return column.cast("string")
 
 
 def _into_topic(sink: KafkaSink, batch: Batch) -> KafkaSink:

@@ -45,7 +45,14 @@ class Progress:
         return sum(self.lag.values())
 
     def after_batch(
-        self, *, records: int, rows: int, failed: int, seconds: float, position: Offsets
+        self,
+        *,
+        records: int,
+        rows: int,
+        failed: int,
+        seconds: float,
+        position: Offsets,
+        last_error: str | None = None,
     ) -> Progress:
         """Return the snapshot after one more batch.
 
@@ -64,6 +71,7 @@ class Progress:
             last_batch_seconds=seconds,
             last_batch_at=time.time(),
             position=position,
+            last_error=last_error or self.last_error,
         )
 
     def behind(self, ends: Offsets) -> Progress:

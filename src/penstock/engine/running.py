@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from threading import Event, Thread
-from typing import IO
 
 from penstock.config.logs import event_logger
-from penstock.config.places import data_dir
 from penstock.engine.attempt import Attempt
+from penstock.engine.places import locked, state_folder
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure
 from penstock.engine.session import session_log
-from penstock.errors import ConfigError, PenstockError, SetupError, TransientError
+from penstock.errors import ConfigError, PenstockError, TransientError
 from penstock.pipeline import Pipeline
-from penstock.pipeline.storage import absolute, is_uri
 
 log = event_logger(__name__)
 _GRACE = 300.0
@@ -54,10 +50,10 @@ class Running:
         self._restarts = self._in_a_row = 0
         self._lag: dict[str, int] = {}
         self._state = State.STARTING
-        self._place = _state_folder(pipeline)
+        self._place = state_folder(pipeline)
         self._closing = ExitStack()
         try:
-            self._closing.enter_context(_locked(self._place, pipeline.name))
+            self._closing.enter_context(locked(self._place, pipeline.name))
             self._attempt = self._begin(Progress(pipeline.name))
         except BaseException:
             self._closing.close()
@@ -202,31 +198,3 @@ class Running:
         if error:
             return self._state if self._error else State.RETRYING
         return State.RUNNING if progress.batches else State.STARTING
-
-
-def _state_folder(pipeline: Pipeline) -> str:
-    return f"{absolute(pipeline.state or str(data_dir() / 'pipelines'))}/{pipeline.name}"
-
-
-def _locked(state: str, name: str) -> ExitStack:
-    """Refuse a second process that would run the same pipeline with the same state."""
-    held = ExitStack()
-    if is_uri(state):
-        return held
-    try:
-        Path(state).mkdir(parents=True, exist_ok=True)
-        lock: IO[str] = held.enter_context((Path(state) / "lock").open("w"))
-    except OSError as error:
-        raise SetupError(
-            f"cannot write the state of pipeline {name!r} under {state}: {error.strerror}; "
-            "give it a folder with 'state:'"
-        ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        held.close()
-        raise ConfigError(
-            f"pipeline {name!r} already runs in another process with its state under {state}; "
-            "stop that one, or give this one another name"
-        ) from None
-    return held

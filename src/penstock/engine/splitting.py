@@ -46,6 +46,13 @@ class Written:
     rows: int
     failures: Failures
     refused: tuple[Refused, ...] = ()
+    # One of the bad records, with its error.
+    example: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many records are bad, for whatever reason."""
+        return self.failures.count + len(self.refused)
 
 
 @dataclass(frozen=True)

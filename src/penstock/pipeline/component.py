@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from penstock.errors import ConfigError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -171,6 +173,13 @@ class Sink(Component):
         RefusedError
             When the target refuses some row for what is in it: the batch is split to find it.
         """
+
+    def rows(self, _opening: Opening) -> DataFrame | None:
+        """Return what the target holds now, None before its first write: dead letters are read back."""
+        raise ConfigError(
+            f"what the sink {self.name!r} was given cannot be read back; dead letters that shall be "
+            "listed and replayed go to a topic, files, delta or iceberg"
+        )
 
     def tidy(self, batch: Batch) -> None:
         """Do what is due between two batches, such as joining small files."""
