@@ -86,7 +86,7 @@ def _iceberg(stage: Stage) -> Case:
         target,
         stage.rows,
         lambda name: connect_sinks.iceberg_sink(TOPIC, target, name, stage.connection),
-        lambda name: connect_sinks.iceberg_rows(target.folder(name)),
+        lambda name: lambda: target.rows(name),
     )
     return Case(
         "Iceberg",

@@ -74,18 +74,6 @@ def iceberg_sink(topic: str, target: Iceberg, name: str, connection: Connection)
     }
 
 
-def iceberg_rows(folder: Path) -> Count:
-    """Read the number of rows from the newest snapshot's summary."""
-
-    def count() -> int:
-        hint = folder / "metadata" / "version-hint.text"
-        newest = folder / "metadata" / f"v{hint.read_text().strip()}.metadata.json"
-        snapshots = json.loads(newest.read_text()).get("snapshots") or []
-        return int(snapshots[-1]["summary"]["total-records"]) if snapshots else 0
-
-    return count
-
-
 def jdbc_sink(topic: str, url: str, login: dict[str, str], table: str) -> dict[str, str]:
     """Debezium's sink: inserts in large batches, by the way that served it best."""
     return _AS_ROWS | {
