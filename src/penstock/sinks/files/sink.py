@@ -22,7 +22,7 @@ from penstock.sinks.files.writing import Files, refuse_unwritable, storage_error
 from penstock.sinks.tables import Columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 log = event_logger(__name__)
@@ -55,7 +55,8 @@ class FilesSink(Sink):
     For that there are tables with a log, and databases.
 
     The table's columns are kept in `_penstock/` beside the files. A new column and a wider type are
-    taken; older files stay as they are, and lack it. Any other change is refused at the start.
+    taken; older files stay as they are, so that a reader which looks at one file only must be told the
+    columns. Any other change is refused at the start.
 
     Joining small files (`compact`) loses and doubles nothing when it is killed. A reader that lists the
     files in the moment between putting a joined file in and taking its parts out sees those rows twice;
@@ -132,6 +133,16 @@ class FilesSink(Sink):
             for name in self._rolling.roll(files, aside, written):
                 folder.move(f"{aside}/{name}", files.place(name, batch.label))
             folder.remove(aside)
+
+    def rows(self, opening: Opening) -> DataFrame | None:
+        """Return the rows of all files; CSV does not keep enough of them."""
+        if self.format == "csv":
+            return super().rows(opening)
+        folder = self._folder(opening.spark)
+        if (table := known(folder)) is None:
+            return None
+        reader = opening.spark.read.schema(table.columns).format(table.format)
+        return reader.load(absolute(self.path))
 
     def tidy(self, batch: Batch) -> None:
         """Join small files when it is time: after the first batch, and then as often as asked for."""
