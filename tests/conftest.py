@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.services.fixtures import postgres  # noqa: F401
+from tests.services.fixtures import mariadb, postgres  # noqa: F401
 
 from penstock.config import Connection
 from penstock.embedded import Broker

@@ -13,7 +13,6 @@ SCHEMES = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
     "mariadb": "mariadb",
-    "mysql": "mariadb",
     "sqlite": "sqlite",
 }
 FORMS = "postgresql://user@host:5432/database, mariadb://user@host:3306/database or sqlite:///file"

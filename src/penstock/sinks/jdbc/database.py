@@ -123,7 +123,7 @@ class Session(ABC):
 
     @abstractmethod
     def make_marks(self, table: Table) -> None:
-        """Create the table of the marks where it is missing."""
+        """Create the table of the marks beside the target."""
 
     @abstractmethod
     def claim(self, table: Table, pipeline: str, mark: Mark) -> bool:

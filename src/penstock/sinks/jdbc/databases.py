@@ -18,7 +18,7 @@ def database(address: Address) -> Database:
     'SQLite'
     """
     try:
-        module = import_module(f"penstock.sinks.jdbc.{address.kind}")
+        module = import_module(f"penstock.sinks.jdbc.{address.kind}.database")
     except ModuleNotFoundError as missing:
         raise missing_extra(missing, f"the sink 'jdbc' with {address.kind}") from None
     made: Database = getattr(module, _CLASSES[address.kind])(address)

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
 from penstock.sinks.evolution import evolution
-from penstock.sinks.jdbc.database import Database, Found, Session, Table, known_table
+from penstock.sinks.jdbc.database import MARKS, Database, Found, Session, Table, known_table
 
 
 def ready(
@@ -30,6 +30,12 @@ def ready(
     wanted = {name.lower() for name in key}
     if key and wanted not in [{name.lower() for name in each} for each in session.keys(table)]:
         raise ConfigError(_no_key(table, key))
+
+
+def ready_for_marks(session: Session, table: Table) -> None:
+    """Create the table of the marks; where it is there already, the right to create is not needed."""
+    if session.columns(table.beside(MARKS)) is None:
+        session.make_marks(table)
 
 
 def need_table(session: Session, table: Table) -> list[Found]:

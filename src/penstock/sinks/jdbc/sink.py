@@ -12,7 +12,7 @@ from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Opening
 from penstock.sinks.jdbc.address import Address, without_password
 from penstock.sinks.jdbc.database import GONE, ORDER, Database, Layout, Session, Table, known_table
 from penstock.sinks.jdbc.databases import database
-from penstock.sinks.jdbc.preparing import need_columns, need_table, ready
+from penstock.sinks.jdbc.preparing import need_columns, need_table, ready, ready_for_marks
 from penstock.sinks.jdbc.relay import Relay
 from penstock.sinks.tables import KeyedSink
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class JdbcSink(KeyedSink):
-    """Rows into a table of a database: PostgreSQL, MariaDB (MySQL) or SQLite.
+    """Rows into a table of a database: PostgreSQL, MariaDB or SQLite.
 
     Exactly-once: all rows of a write and its mark, a row of the table `penstock_offsets` beside the
     target, are one transaction. A write that is run again after a crash finds its mark and does nothing.
@@ -67,7 +67,7 @@ class JdbcSink(KeyedSink):
         with self._database().session() as session:
             ready(self._database(), session, self._target, rows, self.key)
             if opening.delivery is Delivery.EXACTLY_ONCE:
-                session.make_marks(self._target)
+                ready_for_marks(session, self._target)
             session.commit()
 
     def write(self, batch: Batch) -> None:

@@ -26,7 +26,7 @@ def told(error: Exception, address: Address) -> PenstockError | None:
     """Return the error as one of ours, without a secret; None where it is a mistake of this code."""
     if not isinstance(error, psycopg.Error):
         return None
-    said = address.masked(str(error).strip())
+    said = address.masked(_words_of(error))
     state = error.sqlstate or ""
     if state.startswith(_REFUSED):
         return RefusedError(said)
@@ -40,3 +40,10 @@ def told(error: Exception, address: Address) -> PenstockError | None:
     ):
         return TransientError(f"{address.url} is away or busy: {said}")
     return None
+
+
+def _words_of(error: psycopg.Error) -> str:
+    """Return what the server says, on one line and without the statement."""
+    found = (error.diag.message_primary, error.diag.message_detail, error.diag.context)
+    said = "; ".join(part for part in found if part)
+    return said or " ".join(str(error).split())

@@ -4,91 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import psycopg
 from psycopg import sql
-from pyspark.sql import Column
-from pyspark.sql import functions as f
-from pyspark.sql.types import BinaryType, BooleanType, DataType, LongType, StructField
+from pyspark.sql.types import BooleanType, LongType, StructField
 
-from penstock.errors import PenstockError
 from penstock.pipeline import Mark
-from penstock.sinks.jdbc.address import Address
 from penstock.sinks.jdbc.database import (
     GONE,
     MARKS,
     ORDER,
     STAGED,
-    Database,
     Found,
     Layout,
     Put,
     Session,
     Table,
 )
-from penstock.sinks.jdbc.kinds import textual
-from penstock.sinks.jdbc.postgresql_errors import told
-from penstock.sinks.jdbc.postgresql_kinds import KINDS
-from penstock.sinks.jdbc.tasks import Encode
-from penstock.sinks.jdbc.texts import csv
+from penstock.sinks.jdbc.postgresql.kinds import KINDS
 
 # Held while tables are made or changed: two pipelines may start at the same moment.
 _LOCK = 0x70656E73746F636B
-_DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 10,
-    "application_name": "penstock",
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
-
-
-class PostgreSQL(Database):
-    """A PostgreSQL server, version 12 or newer."""
-
-    def __init__(self, address: Address) -> None:
-        self.address = address
-
-    @contextmanager
-    def session(self) -> Iterator[PostgreSQLSession]:
-        """Open a session: closed on every path."""
-        try:
-            with self._connect() as connection:
-                yield PostgreSQLSession(connection)
-                connection.rollback()
-        except psycopg.Error as error:
-            raise self.told(error) or error from None
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        secret = self.address.password
-        options = {k: v for k, v in _DEFAULTS.items() if k not in self.address.options}
-        if secret:
-            options["password"] = secret.get_secret_value()
-        connection = psycopg.connect(self.address.url, client_encoding="UTF8", **options)
-        # A session that hangs must not keep the one that took its place waiting for ever.
-        connection.execute("SET lock_timeout = '30s'")
-        connection.execute("SET idle_in_transaction_session_timeout = '10min'")
-        return connection
-
-    def told(self, error: Exception) -> PenstockError | None:
-        """Sort the error by its SQLSTATE."""
-        return told(error, self.address)
-
-    def known(self, kind: str, wanted: DataType) -> DataType | None:
-        """Return the column's type as Spark has it."""
-        return KINDS.known(kind, wanted)
-
-    def plain(self, column: Column, kind: DataType) -> Column:
-        """Return nested values as JSON, bytes in PostgreSQL's hexadecimal form."""
-        if isinstance(kind, BinaryType):
-            return f.concat(f.lit("\\x"), f.hex(column))
-        return textual(column, kind)
-
-    def encode(self, _layout: Layout) -> Encode:
-        """Return CSV: a null is nothing at all, an empty text is two quotes."""
-        return partial(csv, null="")
 
 
 class PostgreSQLSession(Session):
@@ -133,7 +70,6 @@ class PostgreSQLSession(Session):
 
     def make_marks(self, table: Table) -> None:
         """Create the table of the marks beside the target."""
-        self.alone()
         self._do(_MAKE_MARKS, _name(table.beside(MARKS)))
 
     def claim(self, table: Table, pipeline: str, mark: Mark) -> bool:
@@ -178,7 +114,7 @@ class PostgreSQLSession(Session):
         self._connection.commit()
 
     def _do(
-        self, text: str, *parts: sql.Composable, given: Sequence[Any] = ()
+        self, text: str, *parts: sql.Composable, given: Sequence[Any] | None = None
     ) -> psycopg.Cursor[Any]:
         # The texts are the constants of this file; what varies is quoted by the driver.
         return self._connection.execute(sql.SQL(text).format(*parts), given)
@@ -220,7 +156,7 @@ WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indimmediate AND i.in
 GROUP BY i.indexrelid
 """
 _MAKE_MARKS = """
-CREATE TABLE IF NOT EXISTS {} (
+CREATE TABLE {} (
   pipeline text, target text, epoch bigint NOT NULL, batch bigint NOT NULL, part bigint NOT NULL,
   written_at timestamp with time zone NOT NULL DEFAULT now(), PRIMARY KEY (pipeline, target))
 """
