@@ -1,4 +1,4 @@
-"""Dead letters are read back, replayed through their pipeline once, as they were or mended, or dropped."""
+"""Dead letters are read back, replayed through their pipeline once, as they were or mended; dropped."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import signal
 import sys
@@ -101,7 +102,9 @@ def _connected(jvm: Jvm) -> SparkSession:
 
 
 def _without_tracebacks(session: SparkSession) -> None:
-    """A Java process that dies is told by the pipeline; PySpark's counters would print a page for it."""
+    """What fails is told by the pipeline; PySpark would print pages of Java for it as well."""
+    for noisy in ("SQLQueryContextLogger", "py4j.clientserver"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     server: Any = session.sparkContext._accumulatorServer
     server.handle_error = lambda *_: log.debug(
         "spark_connection_lost", app=session.sparkContext.appName
@@ -143,6 +146,11 @@ def _settings(options: SparkOptions) -> dict[str, str]:
     }
     if local:  # nothing of an embedded session is seen from outside this machine
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        # Delta's own small jobs are cut for a cluster: fifty tasks to read a log of ten lines.
+        settings |= {
+            "spark.databricks.delta.snapshotPartitions": cores,
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
+        }
     return settings | {key: _text(value) for key, value in options.conf.items()}
 
 

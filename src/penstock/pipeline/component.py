@@ -174,7 +174,7 @@ class Sink(Component):
             When the target refuses some row for what is in it: the batch is split to find it.
         """
 
-    def rows(self, _opening: Opening) -> DataFrame | None:
+    def read_back(self, _opening: Opening) -> DataFrame | None:
         """Return what the target holds now, None before its first write: dead letters are read back."""
         raise ConfigError(
             f"what the sink {self.name!r} was given cannot be read back; dead letters that shall be "

@@ -113,7 +113,7 @@ class Letterbox:
 
     def _from_table(self) -> Iterator[DeadLetter]:
         spark = self._spark()
-        rows = self._sink.rows(Opening(spark, TABLE, self._name(), self._connection()))
+        rows = self._sink.read_back(Opening(spark, TABLE, self._name(), self._connection()))
         if rows is None:
             return
         for row in rows.select(*TABLE.names).toArrow().to_pylist():

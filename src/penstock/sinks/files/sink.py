@@ -134,10 +134,10 @@ class FilesSink(Sink):
                 folder.move(f"{aside}/{name}", files.place(name, batch.label))
             folder.remove(aside)
 
-    def rows(self, opening: Opening) -> DataFrame | None:
+    def read_back(self, opening: Opening) -> DataFrame | None:
         """Return the rows of all files; CSV does not keep enough of them."""
         if self.format == "csv":
-            return super().rows(opening)
+            return super().read_back(opening)
         folder = self._folder(opening.spark)
         if (table := known(folder)) is None:
             return None
