@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean constraints
+.PHONY: help setup demo test faults check format bench clean constraints
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ demo: setup ## stream generated trades into a Parquet table and show it
 
 test: setup ## every test, with coverage
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term $(ARGS)
+
+faults: setup ## kill every exactly-once sink again and again, and count (ARGS="--kills 5")
+	@$(BIN)/python -m tests.faults.suite $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -11,8 +11,8 @@ from pydantic import Field, field_validator
 from pyspark.sql.types import StructType
 
 from penstock.decode.kernels.json import JsonKernel
-from penstock.decode.kernels.outcome import Decoded
-from penstock.decode.workers import ArrowDecode, Kernel
+from penstock.decode.kernels.outcome import Decoded, Kernel
+from penstock.decode.workers import ArrowDecode
 from penstock.errors import ConfigError
 from penstock.pipeline.schema import Schema
 

@@ -9,8 +9,9 @@ from typing import Any, cast
 from pydantic import Field
 from pyspark.sql.types import StructType
 
+from penstock.decode.kernels.outcome import Kernel
 from penstock.decode.kernels.parser import ParserKernel, accepted_arguments
-from penstock.decode.workers import ArrowDecode, Kernel
+from penstock.decode.workers import ArrowDecode
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 

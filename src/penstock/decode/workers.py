@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 from pyspark.sql import functions as f
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from penstock.decode.kernels.failure import Failure
-from penstock.decode.kernels.outcome import Decoded
+from penstock.decode.kernels.outcome import Decoded, Kernel
+from penstock.decode.kernels.tombstones import WithTombstones
 from penstock.pipeline import FAILED, Decode
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-Metadata = Literal["topic", "partition", "offset", "timestamp", "key", "headers"]
-
-
-Kernel = Callable[[pa.RecordBatch], Decoded]
+TOMBSTONE = "tombstone"
+Metadata = Literal["topic", "partition", "offset", "timestamp", "key", "headers", "tombstone"]
 
 
 class ArrowDecode(Decode):
@@ -34,7 +33,9 @@ class ArrowDecode(Decode):
 
     metadata: list[Metadata] = Field(
         default_factory=list,
-        description="Facts about the record to keep as columns `kafka_topic`, `kafka_offset`, ...",
+        description="Facts about the record to keep as columns `kafka_topic`, `kafka_offset`, ... "
+        "With `tombstone` a record without a value is no error but a row of nulls, in which "
+        "`kafka_tombstone` is true.",
     )
 
     @abstractmethod
@@ -51,8 +52,10 @@ class ArrowDecode(Decode):
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the rows, the metadata asked for and FAILED."""
-        make, kept = self.kernel(), list(self.metadata)
-        needed = records.select(*dict.fromkeys([*self.columns(), *kept]))
+        make, kept = self._kernel(), list(self.metadata)
+        facts = [f.col(name) if name != TOMBSTONE else _is_tombstone() for name in kept]
+        wanted = [*self.columns(), *(name for name in kept if name not in self.columns())]
+        needed = records.withColumns(dict(zip(kept, facts, strict=True))).select(*wanted)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
@@ -63,7 +66,7 @@ class ArrowDecode(Decode):
 
     def failures(self, records: DataFrame) -> DataFrame:
         """Return the failed records, whole, with their errors."""
-        make = self.kernel()
+        make = self._kernel()
         schema = StructType(
             [
                 *records.schema.fields,
@@ -80,13 +83,22 @@ class ArrowDecode(Decode):
 
         return records.mapInArrow(run, schema)
 
+    def _kernel(self) -> Callable[[], Kernel]:
+        make = self.kernel()
+        return (lambda: WithTombstones(make())) if TOMBSTONE in self.metadata else make
+
     def _output(self, records: DataFrame) -> StructType:
         """Everything may be null: a failed record is a row with nothing but FAILED."""
         rows = [StructField(field.name, field.dataType) for field in self.row_schema()]
-        kept = [
-            StructField(f"kafka_{name}", records.schema[name].dataType) for name in self.metadata
-        ]
+        kinds = {field.name: field.dataType for field in records.schema} | {
+            TOMBSTONE: BooleanType()
+        }
+        kept = [StructField(f"kafka_{name}", kinds[name]) for name in self.metadata]
         return StructType([*rows, *kept, StructField(FAILED, LongType())])
+
+
+def _is_tombstone() -> Column:
+    return f.col("value").isNull()
 
 
 def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: Sequence[str]) -> Iterator[pa.RecordBatch]:

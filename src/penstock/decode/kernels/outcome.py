@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,3 +20,6 @@ class Decoded:
     rows: pa.RecordBatch
     failures: Sequence[Failure]
     origins: pa.Array | None = None
+
+
+Kernel = Callable[[pa.RecordBatch], Decoded]
