@@ -119,8 +119,8 @@ class Iceberg(Target):
 
     def rows(self, name: str) -> int:
         """Read it from the current snapshot's summary, as often as one likes."""
-        hint = self.folder(name) / "metadata" / "version-hint.text"
-        newest = self.folder(name) / "metadata" / f"v{hint.read_text().strip()}.metadata.json"
+        versions = (self.folder(name) / "metadata").glob("v*.metadata.json")
+        newest = max(versions, key=lambda path: int(path.name.split(".")[0].removeprefix("v")))
         table = json.loads(newest.read_text())
         snapshots = {one["snapshot-id"]: one["summary"] for one in table.get("snapshots", [])}
         current = snapshots.get(table.get("current-snapshot-id"))

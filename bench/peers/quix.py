@@ -19,6 +19,7 @@ from typing import Any
 from bench.data import PARTITIONS
 from bench.harness import GaveUpError
 from penstock.config.places import cache_dir
+from penstock.embedded.process import tail
 
 REQUIREMENTS = Path(__file__).with_name("quix-requirements.txt")
 APPLICATION = Path(__file__).with_name("quix_app.py")
@@ -52,13 +53,13 @@ def run(topic: str, rows: int, folder: Path, task: dict[str, Any], limit: float)
     children = [_start(task, folder, number) for number in range(PROCESSES)]
     try:
         for child in children:
-            _line(child)
+            _line(child, folder)
         for child in children:
             print(file=child.stdin, flush=True)
         # Each ends by itself; the deadline is for the one that does not.
         for child in children:
             child.wait(max(0.1, deadline - time.monotonic()))
-        spans = [json.loads(_line(child)) for child in children]
+        spans = [json.loads(_line(child, folder)) for child in children]
     except subprocess.TimeoutExpired:
         raise GaveUpError(f"Quix Streams was not done after {limit:g} s") from None
     finally:
@@ -80,11 +81,12 @@ def _start(task: dict[str, Any], folder: Path, number: int) -> subprocess.Popen[
         )
 
 
-def _line(child: subprocess.Popen[str]) -> str:
+def _line(child: subprocess.Popen[str], folder: Path) -> str:
     assert child.stdout is not None
     line = child.stdout.readline()
     if not line:
-        raise GaveUpError(f"Quix Streams ended with exit code {child.wait(30)}; see its log")
+        said = [text for log in sorted(folder.glob("_quix-*.log")) for text in tail(log, 3)]
+        raise GaveUpError(f"Quix Streams ended with exit code {child.wait(30)}: {' | '.join(said)}")
     return line
 
 

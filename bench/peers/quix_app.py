@@ -61,6 +61,7 @@ def main():
         consumer_group=task["group"],
         auto_offset_reset="earliest",
         processing_guarantee=task["guarantee"],
+        state_dir=f"_state-{os.getpid()}",
         consumer_extra_config={"queued.min.messages": 1_000_000, "fetch.queue.backoff.ms": 5},
         producer_extra_config={"linger.ms": 50},
         on_message_processed=progress,
