@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import date, datetime, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ TYPES = (
 )
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 WALL = datetime(1999, 12, 31, 23, 59, 59, 1)
+HUGE = Context(prec=50)
 ODD_TEXTS = [
     "",
     "NULL",
@@ -304,6 +305,45 @@ def test_postgresql_checks_texts_for_types_of_its_own(pg: Place) -> None:
     assert found == [(known, "good", {"a": 1}, Decimal("1.500"))]
     with pytest.raises(RefusedError, match="invalid input syntax for type uuid"):
         sink.write(pg.batch(schema, [("no", "good", "{}", None)], 1))
+
+
+def test_postgresql_upserts_by_a_key_of_its_own_type(pg: Place) -> None:
+    pg.ask("CREATE TABLE {t} (id uuid PRIMARY KEY, words varchar(5))")
+    schema = "id string, words string, gone boolean"
+    sink = pg.prepared(schema, mode="upsert", key="id", delete_when="gone")
+    one, two = ("12345678-1234-5678-1234-56781234567" + last for last in "89")
+    sink.write(pg.batch(schema, [(one, "a", False), (two, "b", False), (one, "c", False)]))
+    sink.write(pg.batch(schema, [(two, "b", True)], 1))
+    assert pg.ask("SELECT id::text, words FROM {t}") == [(one, "c")]
+
+
+def test_postgresql_gets_every_digit_of_every_decimal(pg: Place) -> None:
+    shapes = [
+        (1, 0),
+        (1, 1),
+        (5, 2),
+        (9, 9),
+        (10, 0),
+        (18, 18),
+        (19, 4),
+        (38, 0),
+        (38, 37),
+        (38, 38),
+    ]
+    schema = ", ".join(f"d{at} decimal({p},{s})" for at, (p, s) in enumerate(shapes))
+    greatest = tuple(Decimal(10**p - 1).scaleb(-s, HUGE) for p, s in shapes)
+    least = tuple(Decimal(1).scaleb(-s, HUGE) for _, s in shapes)
+    rows = [
+        greatest,
+        tuple(value.copy_negate() for value in greatest),
+        least,
+        tuple(value.copy_negate() for value in least),
+        tuple(Decimal(0) for _ in shapes),
+        tuple(None if at % 2 else value for at, value in enumerate(greatest)),
+    ]
+    sink = pg.prepared(schema)
+    sink.write(pg.batch(schema, rows))
+    assert pg.ask("SELECT * FROM {t}") == rows
 
 
 def test_postgresql_refuses_a_text_with_a_nul(pg: Place) -> None:

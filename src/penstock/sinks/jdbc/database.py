@@ -92,6 +92,7 @@ class Layout:
 
 
 Put = Callable[[bytes], None]
+Plain = Callable[["Column", DataType], "Column"]
 
 
 class Session(ABC):
@@ -161,12 +162,16 @@ class Database(ABC):
         """Return a column's type as Spark has it: `wanted` itself where every value of it fits."""
 
     @abstractmethod
-    def plain(self, column: Column, kind: DataType) -> Column:
-        """Return a column of this type as it must be for `encode`."""
+    def form(self, layout: Layout) -> Form:
+        """Return the form in which `loading` takes the rows."""
 
-    @abstractmethod
-    def encode(self, layout: Layout) -> Encode:
-        """Return what turns an Arrow batch into the bytes that `loading` takes."""
+
+@dataclass(frozen=True)
+class Form:
+    """How rows travel: first Spark makes each column plain, then tasks encode whole batches."""
+
+    plain: Plain
+    encode: Encode
 
 
 def known_table(database: Database, found: Sequence[Found], rows: StructType) -> StructType:

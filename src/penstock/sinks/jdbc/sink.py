@@ -10,7 +10,16 @@ from pyspark.sql.types import BooleanType, DataType, StructType
 
 from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Opening
 from penstock.sinks.jdbc.address import Address, without_password
-from penstock.sinks.jdbc.database import GONE, ORDER, Database, Layout, Session, Table, known_table
+from penstock.sinks.jdbc.database import (
+    GONE,
+    ORDER,
+    Database,
+    Layout,
+    Plain,
+    Session,
+    Table,
+    known_table,
+)
 from penstock.sinks.jdbc.databases import database
 from penstock.sinks.jdbc.preparing import need_columns, need_table, ready, ready_for_marks
 from penstock.sinks.jdbc.relay import Relay
@@ -77,8 +86,9 @@ class JdbcSink(KeyedSink):
                 batch.rows.write.format("noop").mode("overwrite").save()
                 return
             layout = self._layout(session, batch.rows.schema)
+            form = self._database().form(layout)
             with session.loading(layout) as put, Relay.beside(batch.rows, put) as relay:
-                relay.carry(self._shaped(batch.rows, layout), self._database().encode(layout))
+                relay.carry(self._shaped(batch.rows, layout, form.plain), form.encode)
             if layout.staged:
                 session.settle(layout)
             session.commit()
@@ -111,9 +121,8 @@ class JdbcSink(KeyedSink):
             deletes=self.delete_when is not None,
         )
 
-    def _shaped(self, rows: DataFrame, layout: Layout) -> DataFrame:
+    def _shaped(self, rows: DataFrame, layout: Layout, plain: Plain) -> DataFrame:
         """Return the rows with plain columns only, and what the staging table needs."""
-        plain = self._database().plain
         columns = [
             plain(_as(rows, name, field.dataType), field.dataType).alias(field.name)
             for name, field in zip(self.stored(rows.schema).names, layout.fields, strict=True)

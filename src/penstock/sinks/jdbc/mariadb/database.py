@@ -16,13 +16,13 @@ from penstock.errors import PenstockError
 from penstock.sinks.jdbc.address import Address
 from penstock.sinks.jdbc.database import (
     Database,
+    Form,
     Layout,
 )
 from penstock.sinks.jdbc.kinds import textual
 from penstock.sinks.jdbc.mariadb.errors import told
 from penstock.sinks.jdbc.mariadb.kinds import known
 from penstock.sinks.jdbc.mariadb.session import MariaDBSession
-from penstock.sinks.jdbc.tasks import Encode
 from penstock.sinks.jdbc.texts import csv_in_utc
 
 
@@ -69,12 +69,13 @@ class MariaDB(Database):
         """Return the column's type as Spark has it."""
         return known(kind, wanted)
 
-    def plain(self, column: Column, kind: DataType) -> Column:
-        """Return nested values as JSON, bytes in hexadecimal, truth as a number."""
-        if isinstance(kind, BinaryType):
-            return f.hex(column)
-        return column.cast("tinyint") if isinstance(kind, BooleanType) else textual(column, kind)
-
-    def encode(self, _layout: Layout) -> Encode:
+    def form(self, _layout: Layout) -> Form:
         """Return CSV: texts stand in quotes, so that NULL without quotes is a null."""
-        return csv_in_utc
+        return Form(_plain, csv_in_utc)
+
+
+def _plain(column: Column, kind: DataType) -> Column:
+    """Return nested values as JSON, bytes in hexadecimal, truth as a number."""
+    if isinstance(kind, BinaryType):
+        return f.hex(column)
+    return column.cast("tinyint") if isinstance(kind, BooleanType) else textual(column, kind)

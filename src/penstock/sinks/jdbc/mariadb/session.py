@@ -9,7 +9,7 @@ from typing import Any
 
 import pymysql
 from pymysql.cursors import Cursor
-from pyspark.sql.types import BinaryType, BooleanType, LongType, StructField
+from pyspark.sql.types import BinaryType, StructField
 
 from penstock.errors import ConfigError, RefusedError
 from penstock.pipeline import Mark
@@ -125,10 +125,11 @@ class MariaDBSession(Session):
             raise RefusedError(str(said))
 
     def _stage(self, layout: Layout) -> None:
-        fields = [*layout.fields, StructField(ORDER, LongType()), StructField(GONE, BooleanType())]
-        columns = ", ".join(_column(field, layout.key) for field in fields)
-        staged = _SAY.name(STAGED)
-        self._do(f"CREATE TEMPORARY TABLE {staged} ({columns}) {_STORED}")
+        """Make a temporary table with the target's own types."""
+        own = f"{_SAY.name(ORDER)} BIGINT, {_SAY.name(GONE)} BOOLEAN"
+        columns, table = _SAY.names(layout.names), _SAY.table(layout.table)
+        like = f"SELECT {columns} FROM {table} LIMIT 0"  # noqa: S608
+        self._do(f"CREATE TEMPORARY TABLE {_SAY.name(STAGED)} ({own}) {_STORED} AS {like}")
 
     def settle(self, layout: Layout) -> None:
         """Let the newest row of each key take the place of the old one, or take it away."""

@@ -16,13 +16,14 @@ from penstock.errors import PenstockError
 from penstock.sinks.jdbc.address import Address
 from penstock.sinks.jdbc.database import (
     Database,
+    Form,
     Layout,
 )
-from penstock.sinks.jdbc.kinds import textual
+from penstock.sinks.jdbc.kinds import NESTED, textual
+from penstock.sinks.jdbc.postgresql.binary import binary
 from penstock.sinks.jdbc.postgresql.errors import told
-from penstock.sinks.jdbc.postgresql.kinds import KINDS
+from penstock.sinks.jdbc.postgresql.kinds import KINDS, native
 from penstock.sinks.jdbc.postgresql.session import PostgreSQLSession
-from penstock.sinks.jdbc.tasks import Encode
 from penstock.sinks.jdbc.texts import csv
 
 _DEFAULTS: dict[str, Any] = {
@@ -69,12 +70,21 @@ class PostgreSQL(Database):
         """Return the column's type as Spark has it."""
         return KINDS.known(kind, wanted)
 
-    def plain(self, column: Column, kind: DataType) -> Column:
-        """Return nested values as JSON, bytes in PostgreSQL's hexadecimal form."""
-        if isinstance(kind, BinaryType):
-            return f.concat(f.lit("\\x"), f.hex(column))
-        return textual(column, kind)
+    def form(self, layout: Layout) -> Form:
+        """Return the binary form where every column is of a type that we can write so; else CSV."""
+        return (
+            Form(_for_binary, binary) if native(layout) else Form(_for_csv, partial(csv, null=""))
+        )
 
-    def encode(self, _layout: Layout) -> Encode:
-        """Return CSV: a null is nothing at all, an empty text is two quotes."""
-        return partial(csv, null="")
+
+def _for_binary(column: Column, kind: DataType) -> Column:
+    """Return nested values as JSON, with the number of jsonb's version before it."""
+    plain = textual(column, kind)
+    return f.concat(f.lit("\x01"), plain) if isinstance(kind, NESTED) else plain
+
+
+def _for_csv(column: Column, kind: DataType) -> Column:
+    """Return nested values as JSON, bytes in PostgreSQL's hexadecimal form."""
+    if isinstance(kind, BinaryType):
+        return f.concat(f.lit("\\x"), f.hex(column))
+    return textual(column, kind)

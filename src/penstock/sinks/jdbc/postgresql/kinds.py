@@ -17,7 +17,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.sinks.jdbc.kinds import Kinds
+from penstock.sinks.jdbc.database import Layout
+from penstock.sinks.jdbc.kinds import Kinds, sized
 
 KINDS = Kinds(
     names={
@@ -53,3 +54,13 @@ KINDS = Kinds(
     json=("jsonb", "json"),
     texts=("uuid", "citext", "xml", "inet", "cidr", "macaddr", "interval", "enum"),
 )
+_TEXTS = ("text", "character varying", "character")
+
+
+def native(layout: Layout) -> bool:
+    """Say whether every column has the very type that we would give it: then bytes can be sent."""
+    for field, kind in zip(layout.fields, layout.kinds, strict=True):
+        ours, theirs = sized(KINDS.name(field.dataType))[0], sized(kind)[0]
+        if ours != theirs and not (ours == "text" and theirs in _TEXTS):
+            return False
+    return True

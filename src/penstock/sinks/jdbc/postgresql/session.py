@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from pyspark.sql.types import BooleanType, LongType, StructField
+from pyspark.sql.types import StructField
 
 from penstock.pipeline import Mark
 from penstock.sinks.jdbc.database import (
@@ -22,7 +22,8 @@ from penstock.sinks.jdbc.database import (
     Session,
     Table,
 )
-from penstock.sinks.jdbc.postgresql.kinds import KINDS
+from penstock.sinks.jdbc.postgresql.binary import HEADER, TRAILER
+from penstock.sinks.jdbc.postgresql.kinds import KINDS, native
 
 # Held while tables are made or changed: two pipelines may start at the same moment.
 _LOCK = 0x70656E73746F636B
@@ -83,16 +84,21 @@ class PostgreSQLSession(Session):
         if layout.staged:
             self._stage(layout)
         table = sql.Identifier(STAGED) if layout.staged else _name(layout.table)
-        copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, _list(layout.sent))
+        coded = native(layout)
+        how = sql.SQL("binary" if coded else "csv")
+        copy = sql.SQL(_COPY).format(table, _list(layout.sent), how)
         with self._connection.cursor().copy(copy) as rows:
+            if coded:
+                rows.write(HEADER)
             yield rows.write
+            if coded:
+                rows.write(TRAILER)
 
     def _stage(self, layout: Layout) -> None:
-        fields = [*layout.fields, StructField(ORDER, LongType())]
-        if layout.deletes:
-            fields.append(StructField(GONE, BooleanType()))
-        columns = sql.SQL(", ").join(map(_column, fields))
-        self._do("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP", sql.Identifier(STAGED), columns)
+        """Make a temporary table with the target's own types."""
+        staged, table = sql.Identifier(STAGED), _name(layout.table)
+        order, gone = sql.Identifier(ORDER), sql.Identifier(GONE)
+        self._do(_STAGE, staged, _list(layout.names), order, gone, table)
 
     def settle(self, layout: Layout) -> None:
         """Let the newest row of each key take the place of the old one, or take it away."""
@@ -165,6 +171,11 @@ INSERT INTO {} AS m (pipeline, target, epoch, batch, part) VALUES (%s, %s, %s, %
 ON CONFLICT (pipeline, target) DO UPDATE
 SET epoch = EXCLUDED.epoch, batch = EXCLUDED.batch, part = EXCLUDED.part, written_at = now()
 WHERE (m.epoch, m.batch, m.part) < (EXCLUDED.epoch, EXCLUDED.batch, EXCLUDED.part)
+"""
+_COPY = "COPY {} ({}) FROM STDIN (FORMAT {})"
+_STAGE = """
+CREATE TEMPORARY TABLE {} ON COMMIT DROP AS
+SELECT {}, 0::bigint AS {}, false AS {} FROM {} WITH NO DATA
 """
 _NEWEST = "SELECT DISTINCT ON ({}) * FROM {} ORDER BY {}, {} DESC"
 _UPSERT = "INSERT INTO {} ({}) SELECT {} FROM ({}) n WHERE {} ON CONFLICT ({}) DO {}"

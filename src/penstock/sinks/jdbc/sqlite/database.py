@@ -6,19 +6,18 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from pyspark.sql import Column
 from pyspark.sql.types import DataType
 
 from penstock.errors import ConfigError, PenstockError, RefusedError, TransientError
 from penstock.sinks.jdbc.address import Address
 from penstock.sinks.jdbc.database import (
     Database,
+    Form,
     Layout,
 )
 from penstock.sinks.jdbc.kinds import textual
 from penstock.sinks.jdbc.sqlite.session import SQLiteSession
 from penstock.sinks.jdbc.sqlite.values import known, values
-from penstock.sinks.jdbc.tasks import Encode
 
 _PATIENCE = 30.0
 _AWAY = ("locked", "busy", "full", "disk I/O error", "schema has changed")
@@ -70,10 +69,6 @@ class SQLite(Database):
         """Return the column's type as Spark has it, by SQLite's rules of affinity."""
         return known(kind, wanted)
 
-    def plain(self, column: Column, kind: DataType) -> Column:
-        """Return nested values as JSON."""
-        return textual(column, kind)
-
-    def encode(self, _layout: Layout) -> Encode:
-        """Return Arrow's own form, with values that SQLite has."""
-        return values
+    def form(self, _layout: Layout) -> Form:
+        """Return Arrow's own form, with nested values as JSON and values that SQLite has."""
+        return Form(textual, values)
