@@ -95,21 +95,19 @@ class Folder:
             else:
                 yield name
 
-    def sizes(self, pattern: str) -> dict[str, int]:
-        """Return name and bytes of the files that fit a pattern such as `*/day-*`; none hidden.
+    def sizes(self, pattern: str, below: str = "") -> dict[str, int]:
+        """Return name and bytes of the files in a folder that fit a pattern such as `*/day-*`.
 
         Java does the matching: a folder of many files costs little where few of them fit.
         """
-        base = f"{self._fs.makeQualified(self._at('')).toString()}/"
-        found = self._fs.globStatus(self._path(f"{unglobbed(self.uri)}/{pattern}")) or ()
-        sizes = {
-            status.getPath().toString().removeprefix(base): int(status.getLen())
-            for status in found
-            if not status.isDirectory()
-        }
-        return {
-            name: size for name, size in sizes.items() if not any(map(_is_hidden, name.split("/")))
-        }
+        base = f"{self._fs.makeQualified(self._at(below)).toString()}/"
+        place = unglobbed(f"{self.uri}/{below}" if below else self.uri)
+        sizes = {}
+        for status in self._fs.globStatus(self._path(f"{place}/{pattern}")) or ():
+            name = status.getPath().toString().removeprefix(base)
+            if not status.isDirectory() and not any(map(_is_hidden, name.split("/"))):
+                sizes[name] = int(status.getLen())
+        return sizes
 
     def exists(self, name: str) -> bool:
         """Whether there is a file or a folder of this name."""

@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    VariantType,
 )
 
 from penstock.errors import ConfigError
@@ -124,9 +125,7 @@ def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
 def storable(columns: StructType) -> None:
     """Refuse types that no file can hold."""
     for each in columns:
-        if any(
-            isinstance(kind, (NullType, CalendarIntervalType)) for kind in _within(each.dataType)
-        ):
+        if any(isinstance(kind, CalendarIntervalType) for kind in _within(each.dataType)):
             raise ConfigError(
                 f"the column {each.name!r} is {each.dataType.simpleString()}, which no file can hold: "
                 f"give it a type in a step, as in 'CAST({each.name} AS string) AS {each.name}'"
@@ -158,8 +157,10 @@ def _cast(field: StructField, given: bool) -> Column:
 def _text(field: StructField) -> Column:
     """A column as CSV can hold it."""
     value = _column(field.name)
-    if isinstance(field.dataType, (StructType, MapType, ArrayType)):
+    if isinstance(field.dataType, (StructType, MapType, ArrayType, VariantType)):
         value = f.to_json(value, {**_TIMES, "ignoreNullFields": "false"})
     elif isinstance(field.dataType, BinaryType):
         value = f.base64(value)
+    elif isinstance(field.dataType, NullType):
+        value = value.cast("string")
     return value.alias(field.name)

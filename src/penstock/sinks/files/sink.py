@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, SetupError, TransientError
 from penstock.pipeline import EVERY_DELIVERY, Batch, Opening, Sink
-from penstock.pipeline.storage import Folder, absolute
+from penstock.pipeline.storage import Folder, absolute, unglobbed
 from penstock.pipeline.values import Duration
 from penstock.sinks.files.formats import FORMATS, storable
 from penstock.sinks.files.joining import Joining
@@ -92,6 +92,7 @@ class FilesSink(Sink):
         description="Join small files between two batches, as in `{every: 1h}`; default: never.",
     )
 
+    _place: Folder | None = PrivateAttr(default=None)
     _table: FileTable | None = PrivateAttr(default=None)
     _rolling: Rolling | None = PrivateAttr(default=None)
     _joined_at: float | None = PrivateAttr(default=None)
@@ -113,7 +114,7 @@ class FilesSink(Sink):
         storable(opening.schema)
         checked(self.partition_by, opening.schema)
         self._table = self._joined_at = None
-        folder = self._folder(opening.spark)
+        folder = self._open(opening.spark)
         with storage_errors(self.path):
             self._clear_up(folder, opening.pipeline)
             refuse_unwritable(self.path)
@@ -122,7 +123,7 @@ class FilesSink(Sink):
     def write(self, batch: Batch) -> None:
         """Write the rows aside, then bring their files into the table."""
         spark = batch.rows.sparkSession
-        folder = self._folder(spark)
+        folder = self._place or self._open(spark)
         with storage_errors(self.path):
             files = self._files(folder, spark, self._fit(folder, spark, batch.rows.schema))
             if batch.may_repeat:
@@ -138,18 +139,18 @@ class FilesSink(Sink):
         """Return the rows of all files; CSV does not keep enough of them."""
         if self.format == "csv":
             return super().read_back(opening)
-        folder = self._folder(opening.spark)
+        folder = self._open(opening.spark)
         if (table := known(folder)) is None:
             return None
         reader = opening.spark.read.schema(table.columns).format(table.format)
-        return reader.load(absolute(self.path))
+        return reader.load(unglobbed(folder.uri))
 
     def tidy(self, batch: Batch) -> None:
         """Join small files when it is time: after the first batch, and then as often as asked for."""
         if self.compact is None or self._table is None or not self._is_due(self.compact):
             return
         spark = batch.rows.sparkSession
-        files = self._files(self._folder(spark), spark, self._table)
+        files = self._files(self._place or self._open(spark), spark, self._table)
         joining = Joining(files.folder, batch.pipeline)
         try:
             with storage_errors(self.path):
@@ -200,9 +201,11 @@ class FilesSink(Sink):
         if table.partition_by != tuple(self.partition_by):
             raise other_folders(self.path, table.partition_by, tuple(self.partition_by))
 
-    def _folder(self, spark: SparkSession) -> Folder:
+    def _open(self, spark: SparkSession) -> Folder:
+        """Return the table's folder, and keep it: finding it anew for each batch takes its time."""
         try:
-            return Folder(spark, absolute(self.path))
+            self._place = Folder(spark, absolute(self.path))
+            return self._place
         except Py4JJavaError as error:
             raise SetupError(
                 f"the sink 'files' cannot reach {self.path}: {error.java_exception.getMessage()}; "

@@ -74,7 +74,7 @@ class Files:
 
     def _sizes(self, into: str, pattern: str) -> dict[str, int]:
         """What a folder holds; a file of no bytes holds no row and no header, and is left there."""
-        return {name: size for name, size in self.folder.below(into).sizes(pattern).items() if size}
+        return {name: size for name, size in self.folder.sizes(pattern, below=into).items() if size}
 
 
 @contextmanager
