@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pydantic import Field, PrivateAttr
-from pyspark.errors import PySparkException
 
 from penstock import errors
 from penstock.errors import PenstockError, RefusedError, TerminalError, TransientError
@@ -17,14 +16,13 @@ from penstock.sinks.kafka.columns import Columns
 from penstock.sinks.kafka.places import Place, places_abroad, places_of
 from penstock.sinks.kafka.spans import spans_of
 from penstock.sinks.kafka.task import OUTCOME, PLACES, Task
+from penstock.sinks.kafka.through_spark import write_through_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.config import Connection
 
-# What Spark's writer says of a record that is to blame itself.
-_REFUSALS = ("RecordTooLargeException", "InvalidRecordException", "InvalidTopicException")
 _OVERHEAD = 512
 
 
@@ -92,18 +90,8 @@ class KafkaSink(Sink):
         if batch.delivery is Delivery.EXACTLY_ONCE:
             self._write_once(records, batch)
         else:
-            self._write_through_spark(records, batch)
-
-    def _write_through_spark(self, records: DataFrame, batch: Batch) -> None:
-        connection = self.connection or batch.connection
-        options = {"kafka.acks": "all", "kafka.enable.idempotence": "true"} | connection.spark()
-        writer = records.write.format("kafka").mode("append").options(**options)
-        if self.topic_column is None:
-            writer = writer.option("topic", self.topic)
-        try:
-            writer.save()
-        except PySparkException as error:
-            raise _refused(error) or error from error
+            connection = self.connection or batch.connection
+            write_through_spark(records, connection, self.topic, self._limit)
 
     def _write_once(self, records: DataFrame, batch: Batch) -> None:
         task = self._task(batch)
@@ -155,15 +143,3 @@ def _error(kind: str, message: str) -> PenstockError:
 def _gravity(error: PenstockError) -> int:
     """A wrong setting first; a record is only looked for when nothing else is the matter."""
     return 2 if isinstance(error, RefusedError) else 1 if isinstance(error, TransientError) else 0
-
-
-def _refused(error: PySparkException) -> RefusedError | None:
-    whole = f"{error}\n{getattr(error, '_stackTrace', '')}"
-    return next(
-        (
-            RefusedError(line.strip())
-            for line in whole.splitlines()
-            if any(map(line.count, _REFUSALS))
-        ),
-        None,
-    )

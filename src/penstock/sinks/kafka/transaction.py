@@ -46,9 +46,11 @@ class Transaction:
             transactional_id=name,
             acks="all",
             enable_idempotence=True,
-            # The transaction as a whole tells of a failure: no report for each record.
+            # A report for each record would be half of the work; without one, all went well.
             delivery_report_only_error=True,
+            on_delivery=self._note,
         )
+        self._failed: KafkaError | None = None
         self._delivery_time = self._handle.get("message.timeout.ms") / 1000 + 10
         self._open = False
         with self._handle.translated("making a producer"):
@@ -65,7 +67,9 @@ class Transaction:
             with suppress(PenstockError):
                 self._transactions.abort(_PATIENCE)
         self._client.purge()
-        self._client.close()
+        # One that was fenced says so once more.
+        with suppress(KafkaException):
+            self._client.close()
 
     def begin(self) -> None:
         """Begin."""
@@ -92,7 +96,9 @@ class Transaction:
     def commit(self, spans: Sequence[Span], note: str, group: Any) -> None:
         """Deliver what waits, and let it be seen together with the marks."""
         marks = [TopicPartition(s.topic, s.partition, s.end, metadata=note) for s in spans]
-        if left := self._client.flush(self._delivery_time):
+        left = self._client.flush(self._delivery_time)
+        self._raise_failed()
+        if left:
             raise self._too_slow(left)
         self._transactions.send_places(marks, group, _PATIENCE)
         self._transactions.commit(_PATIENCE)
@@ -115,11 +121,20 @@ class Transaction:
             f"{self._delivery_time:g} s; check the brokers"
         )
 
+    def _note(self, error: KafkaError | None, _message: object) -> None:
+        """Keep the first failure: those after it only say that the transaction is lost."""
+        self._failed = self._failed or error
+
+    def _raise_failed(self) -> None:
+        if self._failed is not None:
+            cause = KafkaException(self._failed)
+            raise self._handle.translate(self._failed, "writing a record") from cause
+
     def _raise_why(self, problem: KafkaException) -> None:
         """Raise for a record that was not taken: for its own sake, or because one before it failed."""
         if problem.args[0].code() == KafkaError._STATE:
-            # The transaction is lost already, and only to commit it brings to light why.
-            self._transactions.commit(_PATIENCE)
+            self._client.poll(1.0)
+            self._raise_failed()
         raise self._handle.translate(problem.args[0], "writing a record") from problem
 
 

@@ -59,10 +59,7 @@ class MemoryTable:
 
         DuckDB runs it on a snapshot; it can change neither a table nor a file.
         """
-        return query(
-            select,
-            lambda names: {name: _tables[name].to_arrow() for name in names & _tables.keys()},
-        )
+        return query(select, dict(_tables))
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,0 +1,70 @@
+"""Spark's own writer, for the weaker promises: the Java client, which knows Kerberos, too."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from penstock.config.secrets import mask
+from penstock.errors import ConfigError, PenstockError, RefusedError, TransientError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.config import Connection
+
+# The Java client's own default: below it, it divides by itself what it sends at once.
+_LEAST = 1_048_576
+_SAID = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)Exception: ([^\n]*)")
+_OF_THE_RECORD = {"RecordTooLarge", "InvalidRecord", "InvalidTimestamp", "RecordBatchTooLarge"}
+# The Java client waits for a place that is not there, and then calls it a time-out.
+_NO_PLACE = re.compile(r"(Partition \d+ of topic|Topic) .* not present in metadata")
+_FORBIDDEN = re.compile(r"\w*Auth(orization|entication)$|Ssl\w*|UnsupportedVersion")
+_AWAY = re.compile(
+    r"Timeout|Network|Disconnect|NotLeaderOrFollower|LeaderNotAvailable|BrokerNotAvailable"
+    r"|NotEnoughReplicas\w*|KafkaStorage|UnknownTopicOrPartition|\w*ProducerEpoch|OutOfOrderSequence"
+)
+
+
+def write_through_spark(
+    records: DataFrame, connection: Connection, topic: str, largest: int | None
+) -> None:
+    """Send the records; the column `topic`, where there is one, says to where."""
+    safe = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+    size = {"kafka.max.request.size": str(max(largest or 0, _LEAST))}
+    writer = records.write.format("kafka").mode("append")
+    writer = writer.options(**safe, **(size | connection.spark()))
+    if "topic" not in records.columns:
+        writer = writer.option("topic", topic)
+    try:
+        writer.save()
+    except (PySparkException, Py4JError) as error:
+        told = _verdict(error, addressed="topic" in records.columns)
+        raise told or error from error
+
+
+def _verdict(error: Exception, *, addressed: bool) -> PenstockError | None:
+    """Return what the Java client said, as an error of ours; None where it said nothing."""
+    whole = f"{error}\n{getattr(error, '_stackTrace', '')}"
+    for kind, text in _SAID.findall(whole):
+        said = mask(f"{kind}: {text.strip()}")
+        if kind in _OF_THE_RECORD or _names_no_place(text, addressed):
+            return RefusedError(f"Kafka refuses a record: {said}")
+        if kind == "InvalidTopic" and addressed:
+            return RefusedError(f"a row names a topic that cannot be: {said}")
+        if _FORBIDDEN.fullmatch(kind) or kind == "InvalidTopic":
+            return ConfigError(
+                f"writing to Kafka: {said}; check the connection's user and its ACLs"
+            )
+        if _AWAY.fullmatch(kind):
+            return TransientError(f"writing to Kafka: {said}")
+    return None
+
+
+def _names_no_place(text: str, addressed: bool) -> bool:
+    """Whether a row named a place that is not there: a partition always is named by the row."""
+    found = _NO_PLACE.search(text)
+    return found is not None and (addressed or found[1] != "Topic")
