@@ -29,7 +29,7 @@ def definition(
         dead_letters=kept,
     )
     with start(made, once=True) as running:
-        running.wait(120)
+        assert running.wait(280)
         assert running.progress().failed == 3
     return made
 

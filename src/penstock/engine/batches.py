@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
+from penstock.engine.deadletters import dead_letters_of
 from penstock.engine.progress import Progress
 from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets
@@ -87,6 +88,9 @@ class BatchLoop:
         )
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
         self.pipeline.sink.tidy(batch)
+        if written.failed:
+            letters = replace(batch, pipeline=dead_letters_of(batch.pipeline))
+            self.pipeline.dead_letter_sink.tidy(letters)
 
     def _batch(self, decoded: DataFrame, batch_id: int) -> Batch:
         return Batch(
