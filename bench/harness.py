@@ -105,6 +105,8 @@ def report(results: list[Result]) -> None:
             f"{r.ratio:.2f}x",
             f"{r.wanted:.2f}x{'' if r.met else ' missed'}" if r.wanted else "",
         )
-    Console().print(table)
+    console = Console()
+    # In a file or a pipe there is room enough for a case on one line.
+    (console if console.is_terminal else Console(width=140)).print(table)
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "results.json").write_text(json.dumps([asdict(r) for r in results], indent=2))
