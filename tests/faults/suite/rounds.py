@@ -168,3 +168,30 @@ def counted(target: str, setting: Setting, sent: int, outcome: Outcome) -> Outco
         ends = admin.latest(admin.partitions([setting.name]))
     outcome.behind = sum(end - committed.get(partition, 0) for partition, end in ends.items())
     return outcome
+
+
+def survive(
+    target: str,
+    setting: Setting,
+    trouble: Callable[[], None],
+    *,
+    count: int = 2,
+    told: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Let one pipeline run while another system is in trouble, so many times; it must go on by itself."""
+    outcome = Outcome(f"{target}; {trouble.__name__}", Delivery.EXACTLY_ONCE.value)
+    with Load(setting.connection, setting.name) as load:
+        driver = Driver(target, setting, Delivery.EXACTLY_ONCE)
+        for number in range(count):
+            driver.until_batches(2 * number + 1)
+            trouble()
+            outcome.rounds += 1
+            outcome.kills += 1
+            told(f"{outcome.sink}: {outcome.kills} of {count}")
+        driver.until_batches(2 * count + 1)
+        assert driver.process.poll() is None, driver.told()
+        driver.kill()
+    last = Driver(target, setting, Delivery.EXACTLY_ONCE, "--once")
+    last.until_batches(1_000_000)
+    assert last.end() == 0, last.told()
+    return counted(target, setting, load.sent, outcome)

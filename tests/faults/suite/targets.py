@@ -92,6 +92,18 @@ def _through_spark(read: Callable[[Any, Setting], Any]) -> Callable[[Setting], I
     return rows
 
 
+_from_delta = _through_spark(
+    lambda spark, s: spark.read.format("delta").load(str(s.folder / "table"))
+)
+_from_iceberg = _through_spark(
+    lambda spark, s: spark.read.format("iceberg").load(str(s.folder / "lake/db/rows"))
+)
+
+
+def _lake(setting: Setting) -> dict[str, str]:
+    return {"warehouse": str(setting.folder / "lake"), "table": "db.rows"}
+
+
 def _from_postgres(setting: Setting) -> Iterator[Row]:
     with psycopg.connect(str(setting.postgres), password=setting.password) as session:
         query = sql.SQL("SELECT kafka_partition, kafka_offset, n FROM {}")
@@ -135,6 +147,22 @@ class LossySink(FilesSink):
 
 _MOVES = "penstock.pipeline.storage:Folder.move"
 _IN_RENAME = (f"{_MOVES}|before|2", f"{_MOVES}|after|3")
+_JOINS = "penstock.sinks.files.joining:Joining"
+_COMPACTED = {"compact": {"every": "500ms"}}
+_AT_COMMIT = (
+    "penstock.sinks.lake.sink:LakeSink.write|before|2",
+    "penstock.sinks.lake.sink:LakeSink.write|after|1",
+)
+_IN_TRANSACTION = (
+    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.settle|before|1",
+    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.commit|before|4",
+    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.commit|after|4",
+)
+_IN_TASK = (
+    "penstock.sinks.kafka.transaction:Transaction.send|after|1",
+    "penstock.sinks.kafka.transaction:Transaction.commit|before|1",
+    "penstock.sinks.kafka.transaction:Transaction.commit|after|1",
+)
 _KEY = ["kafka_partition", "kafka_offset"]
 
 TARGETS = {
@@ -147,27 +175,45 @@ TARGETS = {
         points=_IN_RENAME,
     ),
     "files, compacted": Target(
-        lambda s: {"files": {"path": str(s.folder / "table"), "compact_every": "1s"}},
+        lambda s: {
+            "files": {"path": str(s.folder / "table"), "compact": {"every": "500ms", "files": 2}}
+        },
         _from_files,
-        points=(),
+        points=(
+            f"{_JOINS}._join_one|before|1",
+            f"{_JOINS}._replace|before|1",
+            f"{_JOINS}.finish|before|3",
+            f"{_JOINS}.join|after|1",
+        ),
     ),
-    "delta": Target(
-        lambda s: {"delta": str(s.folder / "table")},
-        _through_spark(lambda spark, s: spark.read.format("delta").load(str(s.folder / "table"))),
+    "delta": Target(lambda s: {"delta": str(s.folder / "table")}, _from_delta, points=_AT_COMMIT),
+    "delta, compacted": Target(
+        lambda s: {"delta": {"path": str(s.folder / "table")} | _COMPACTED},
+        _from_delta,
+        points=(
+            "penstock.sinks.delta.table:DeltaTable.compact|before|1",
+            "penstock.sinks.delta.table:DeltaTable.compact|after|1",
+        ),
     ),
     "delta, upsert": Target(
         lambda s: {"delta": {"path": str(s.folder / "table"), "mode": "upsert", "key": _KEY}},
-        _through_spark(lambda spark, s: spark.read.format("delta").load(str(s.folder / "table"))),
+        _from_delta,
+        points=_AT_COMMIT,
     ),
-    "iceberg": Target(
-        lambda s: {"iceberg": {"warehouse": str(s.folder / "lake"), "table": "db.rows"}},
-        _through_spark(
-            lambda spark, s: spark.read.format("iceberg").load(str(s.folder / "lake/db/rows"))
+    "iceberg": Target(lambda s: {"iceberg": _lake(s)}, _from_iceberg, points=_AT_COMMIT),
+    "iceberg, compacted": Target(
+        lambda s: {"iceberg": _lake(s) | _COMPACTED},
+        _from_iceberg,
+        points=(
+            "penstock.sinks.iceberg.table:IcebergTable.compact|before|1",
+            "penstock.sinks.iceberg.table:IcebergTable.compact|after|1",
         ),
     ),
-    "jdbc": Target(_jdbc, _from_postgres),
-    "jdbc, upsert": Target(lambda s: _jdbc(s, mode="upsert", key=_KEY), _from_postgres),
-    "kafka": Target(lambda s: {"kafka": {"topic": f"{s.name}.out"}}, _from_topic),
+    "jdbc": Target(_jdbc, _from_postgres, points=_IN_TRANSACTION),
+    "jdbc, upsert": Target(
+        lambda s: _jdbc(s, mode="upsert", key=_KEY), _from_postgres, points=_IN_TRANSACTION
+    ),
+    "kafka": Target(lambda s: {"kafka": {"topic": f"{s.name}.out"}}, _from_topic, points=_IN_TASK),
     "forgetful": Target(
         lambda s: ForgetfulSink(path=str(s.folder / "table")), _from_files, points=_IN_RENAME
     ),

@@ -1,0 +1,81 @@
+"""The broker, the database and the disk fail under a running pipeline: it waits and goes on, exactly."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.faults.suite.rounds import survive
+from tests.faults.suite.targets import Setting
+from tests.services.postgres import PASSWORD, Postgres
+
+from penstock import Broker, Connection, State, start
+from penstock.testing import eventually, fill
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_postgresql_is_killed_and_comes_back(
+    connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    with Postgres(fsync="on") as server:
+
+        def database_killed() -> None:
+            server.kill()
+            server.start()
+
+        setting = Setting(connection, unique, tmp_path, server.url, PASSWORD)
+        outcome = survive("jdbc", setting, database_killed)
+    assert outcome.exact, outcome
+
+
+def test_the_broker_is_killed_and_comes_back(unique: str, tmp_path: Path) -> None:
+    with Broker() as broker:
+
+        def broker_killed() -> None:
+            broker.kill()
+            broker.restart()
+
+        outcome = survive("files", Setting(broker.connection, unique, tmp_path), broker_killed)
+    assert outcome.exact, outcome
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of two megabytes; mounting one needs root, as installing the other services does."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_is_waited_for_and_nothing_is_lost(
+    connection: Connection, topic: Any, pipeline: Any, small_disk: Path
+) -> None:
+    import pyarrow.dataset as ds
+
+    values = [{"n": n, "text": f"{n * 7919:064x}"} for n in range(60_000)]
+    fill(connection, topic(), values)
+    definition = pipeline(
+        source={"kafka": {"topics": topic(), "max_records_per_batch": 10_000}},
+        decode={"json": {"schema": "n bigint, text string"}},
+        sink={"files": {"path": str(small_disk / "table"), "compression": "none"}},
+        delivery="exactly-once",
+        restart={"wait": "200ms", "longest": "1s"},
+    )
+    with start(definition, once=True) as running:
+        waiting = eventually(
+            lambda: (p := running.progress()).state is State.RETRYING and p, timeout=240
+        )
+        assert "No space left on device" in str(waiting.last_error)
+        subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+        assert running.wait(280)
+    files = [str(file) for file in (small_disk / "table").glob("*.parquet")]
+    found = ds.dataset(files, format="parquet").to_table().column("n").to_pylist()
+    assert sorted(found) == list(range(60_000))
