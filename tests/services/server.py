@@ -69,8 +69,8 @@ class Server:
 
     def begin(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
         """Start the server's process and wait until it answers."""
-        log = Path(tempfile.gettempdir()) / f"{self.folder.name}.log"
-        self.child = Child(as_user(self.user, command), log=log, grace=20)
+        log = self.folder / "log"
+        self.child = Child(as_user(self.user, command), log=log, grace=20, remove=self.folder)
         self.child.wait_until(ready, timeout=60, what=self.name)
 
     def end(self, how: signal.Signals) -> None:

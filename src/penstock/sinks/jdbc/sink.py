@@ -23,6 +23,7 @@ from penstock.sinks.jdbc.database import (
 from penstock.sinks.jdbc.databases import database
 from penstock.sinks.jdbc.preparing import need_columns, need_table, ready, ready_for_marks
 from penstock.sinks.jdbc.relay import Relay
+from penstock.sinks.jdbc.tasks import Newest
 from penstock.sinks.tables import KeyedSink
 
 if TYPE_CHECKING:
@@ -80,18 +81,23 @@ class JdbcSink(KeyedSink):
             session.commit()
 
     def write(self, batch: Batch) -> None:
-        """Write the rows and their mark in one transaction."""
+        """Write the rows and their mark in one transaction; what is there already is only counted."""
+        if not self._written(batch):
+            batch.rows.write.format("noop").mode("overwrite").save()
+
+    def _written(self, batch: Batch) -> bool:
         with self._database().session() as session:
             if not self._claimed(session, batch):
-                batch.rows.write.format("noop").mode("overwrite").save()
-                return
+                return False
             layout = self._layout(session, batch.rows.schema)
             form = self._database().form(layout)
+            encode = Newest(layout.key, form.encode) if layout.staged else form.encode
             with session.loading(layout) as put, Relay.beside(batch.rows, put) as relay:
-                relay.carry(self._shaped(batch.rows, layout, form.plain), form.encode)
+                relay.carry(self._shaped(batch.rows, layout, form.plain), encode)
             if layout.staged:
                 session.settle(layout)
             session.commit()
+        return True
 
     def _claimed(self, session: Session, batch: Batch) -> bool:
         exact = batch.delivery is Delivery.EXACTLY_ONCE

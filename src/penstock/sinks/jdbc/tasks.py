@@ -66,6 +66,25 @@ class Sending:
         return relay
 
 
+@dataclass(frozen=True)
+class Newest:
+    """Leaves out, of each batch, the rows that a later one of the same key replaces; then encodes it."""
+
+    key: tuple[str, ...]
+    encode: Encode
+
+    def __call__(self, batch: pa.RecordBatch) -> bytes | memoryview:
+        """Encode what is left. Keys that come again later are for the database to tell apart."""
+        places = pa.array(range(batch.num_rows), pa.int64())
+        keys = [batch.column(name) for name in self.key]
+        names = [str(at) for at in range(len(keys))]
+        rows = pa.table([*keys, places], names=[*names, "place"])
+        last = rows.group_by(names, use_threads=False).aggregate([("place", "max")])
+        if last.num_rows == batch.num_rows:
+            return self.encode(batch)
+        return self.encode(batch.take(last.column("place_max").combine_chunks().sort()))
+
+
 def _send(relay: socket.socket, frame: bytes | memoryview) -> None:
     try:
         relay.sendall(len(frame).to_bytes(4, "big"))
