@@ -23,6 +23,7 @@ SCHEMA = (
     "id bigint, name string, price decimal(10,2), day date, at timestamp, tags array<string>, "
     "quote struct<bid:double,ask:double>, extra map<string,int>, flag boolean"
 )
+ALL = ["console", "delta", "discard", "files", "iceberg", "jdbc", "kafka", "memory"]
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
@@ -38,7 +39,9 @@ def row(number: int) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def targets(connection: Connection, unique: str, tmp_path: Any, postgres: Any) -> dict[str, Any]:
+def targets(
+    connection: Connection, unique: str, tmp_path: Any, postgres: Any, spark: Any
+) -> dict[str, Any]:
     """For each sink: its options, and how to read back the ids that arrived (None: it keeps none)."""
     printed = io.StringIO()
 
@@ -50,6 +53,14 @@ def targets(connection: Connection, unique: str, tmp_path: Any, postgres: Any) -
         "files": (
             {"path": str(tmp_path / "table")},
             lambda: pq.read_table(tmp_path / "table").column("id").to_pylist(),
+        ),
+        "delta": (
+            {"path": str(tmp_path / "delta")},
+            lambda: in_lake(spark, "delta", tmp_path).column("id").to_pylist(),
+        ),
+        "iceberg": (
+            {"warehouse": str(tmp_path), "table": "db.iceberg"},
+            lambda: in_lake(spark, "iceberg", tmp_path).column("id").to_pylist(),
         ),
         "memory": (
             {"table": unique},
@@ -66,11 +77,16 @@ def targets(connection: Connection, unique: str, tmp_path: Any, postgres: Any) -
     }
 
 
+def in_lake(spark: Any, kind: str, folder: Any) -> Any:
+    place = f"{folder}/delta" if kind == "delta" else f"{folder}/db/iceberg"
+    return spark.read.format(kind).load(place).toArrow()
+
+
 def test_every_sink_is_here(targets: dict[str, Any]) -> None:
     assert sorted(targets.keys() - {"printed"}) == registry.names("sink")
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "jdbc", "kafka", "memory", "files"])
+@pytest.mark.parametrize("name", ALL)
 def test_rows_of_all_types_arrive_batch_after_batch(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
 ) -> None:
@@ -93,9 +109,12 @@ def test_values_keep_their_types_in_tables(
     readers: dict[str, Callable[[], Any]] = {
         "files": lambda: pq.read_table(tmp_path / "table"),
         "memory": lambda: memory_table(unique).to_arrow(),
+        "delta": lambda: in_lake(spark, "delta", tmp_path),
+        "iceberg": lambda: in_lake(spark, "iceberg", tmp_path),
     }
     for name, read in readers.items():
         sink: Any = registry.component("sink", name).model_validate(targets[name][0])
+        sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
         sink.write(Batch(spark.createDataFrame([row(7)], SCHEMA), "p", 0, 0, connection))
 
         (found,) = read().to_pylist()
@@ -109,10 +128,10 @@ def test_values_keep_their_types_in_tables(
         assert found["flag"] is None
 
 
-EXACT = ["files", "jdbc", "kafka", "memory"]
+EXACT = ["delta", "files", "iceberg", "jdbc", "kafka", "memory"]
 
 
-@pytest.mark.parametrize("name", ["console", "discard", "jdbc", "kafka", "memory", "files"])
+@pytest.mark.parametrize("name", ALL)
 def test_every_sink_says_what_it_promises(name: str) -> None:
     sink: Any = registry.component("sink", name)
     assert Delivery.AT_LEAST_ONCE in sink.delivers

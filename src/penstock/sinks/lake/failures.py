@@ -1,0 +1,45 @@
+"""What Delta and Iceberg say when they refuse a write, told in the engine's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from penstock.errors import ConfigError, RefusedError, TransientError
+
+# Another writer came first: what this write had looked at is no longer the newest version.
+_CAME_FIRST = re.compile(
+    r"\bDELTA_(?:METADATA_CHANGED|PROTOCOL_CHANGED|CONCURRENT_\w+)"
+    r"|\bConcurrent\w+Exception\b|\b(?:Metadata|Protocol)ChangedException\b"
+    r"|\biceberg\.exceptions\.(?:CommitFailed|CommitStateUnknown|Validation|CherrypickAncestorCommit)\w*"
+)
+_OF_THE_ROW = re.compile(
+    r"\[(?:DELTA_NOT_NULL_CONSTRAINT_VIOLATED|DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    r"|DELTA_EXCEED_CHAR_VARCHAR_LIMIT|NOT_NULL_ASSERT_VIOLATION|EXCEED_LIMIT_LENGTH)[^\]]*\] .*"
+)
+_NO_PLACE = re.compile(r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
+
+
+@contextmanager
+def lake_errors(named: str) -> Iterator[None]:
+    """Tell other writers, bad rows and a place that is no table from every other failure."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        whole = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+        if row := _OF_THE_ROW.search(whole):
+            raise RefusedError(f"{named} refuses a row: {row[0]}") from error
+        if _CAME_FIRST.search(whole):
+            raise TransientError(
+                f"{named} was changed by another writer at the same time; the batch is run again"
+            ) from error
+        if _NO_PLACE.search(whole):
+            raise ConfigError(
+                f"{named} cannot be made: the folder has files that are no Delta table; "
+                "give another folder, or empty this one"
+            ) from error
+        raise
