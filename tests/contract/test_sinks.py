@@ -176,3 +176,16 @@ def test_files_of_text_promise_the_same(
 
     test_rows_of_all_types_arrive_batch_after_batch("files", target("a"), spark, connection)
     test_a_batch_that_is_run_again_replaces_what_it_wrote("files", target("b"), spark, connection)
+
+
+@pytest.mark.parametrize("name", ["delta", "files", "iceberg"])
+def test_what_a_table_holds_can_be_read_back(
+    name: str, targets: dict[str, Any], spark: Any, connection: Connection
+) -> None:
+    sink: Any = registry.component("sink", name).model_validate(targets[name][0])
+    opening = Opening(spark, schema_of(SCHEMA), "p", connection)
+    assert sink.read_back(opening) is None
+    sink.prepare(opening)
+    sink.write(Batch(spark.createDataFrame([row(1), row(2)], SCHEMA), "p", 0, 0, connection))
+
+    assert sorted(found.id for found in sink.read_back(opening).collect()) == [1, 2]

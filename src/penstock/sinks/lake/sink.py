@@ -78,8 +78,6 @@ class LakeSink(KeyedSink):
                 self._follow(table, stored)
             else:
                 self._create(table, stored)
-            if opening.delivery is Delivery.EXACTLY_ONCE:
-                table.ready()
 
     def write(self, batch: Batch) -> None:
         """Add or merge the rows in one commit; one that an earlier run made is not made again."""
@@ -90,11 +88,16 @@ class LakeSink(KeyedSink):
                 batch.rows.write.format("noop").mode("overwrite").save()
                 return
             if self.mode == "append":
-                rows = fitted(batch.rows, table.schema())
+                rows = table.fit(batch.rows)
                 table.append_marked(rows, batch) if exactly_once else table.append(rows)
                 return
             with table.marked(batch) if exactly_once else nullcontext():
                 self._merge(table, batch.rows)
+
+    def read_back(self, opening: Opening) -> DataFrame | None:
+        """Return the rows of the table as it is now."""
+        table = self.target(opening.spark)
+        return opening.spark.table(table.sql) if table.exists() else None
 
     def tidy(self, batch: Batch) -> None:
         """Join small files when it is time: after the first batch, and then as often as asked for."""
