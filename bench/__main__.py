@@ -6,6 +6,7 @@ Not among the default cases, as it takes long and needs a PostgreSQL: ARGS=sinks
 from __future__ import annotations
 
 import argparse
+import signal
 
 from bench import client, memory, startup, throughput
 from bench.harness import Result, report
@@ -22,6 +23,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sinks", nargs="+", choices=SINKS, default=SINKS, metavar="SINK")
     given = parser.parse_args()
+    for end in (signal.SIGINT, signal.SIGTERM):  # both leave by the same door, past every clean-up
+        signal.signal(end, signal.default_int_handler)
     results = _plain(given) if set(given.cases) - {"sinks"} else []
     if "sinks" in given.cases:
         results += _sinks(given)

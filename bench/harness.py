@@ -68,10 +68,10 @@ def compare(
 
 
 def race(case: str, sides: Sequence[Side], rounds: int) -> dict[str, float]:
-    """Run all sides in turns; the best seconds of each, none (NaN) where a side gave up."""
+    """Run all sides in turns, there and back; the best seconds of each, NaN where one gave up."""
     best = {side.name: math.inf for side in sides}
     for number in range(rounds + 1):
-        for side in sides:
+        for side in sides if number % 2 == 0 else reversed(sides):
             if math.isnan(best[side.name]) or not (number or side.warm_up):
                 continue
             took = _turn(case, side, f"round {number}" if number else "warm-up")
