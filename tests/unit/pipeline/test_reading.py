@@ -55,9 +55,7 @@ def test_yaml_and_python_write_the_same_model() -> None:
 
 
 def test_short_forms_stand_for_the_main_option() -> None:
-    pipeline = Pipeline(
-        name="p", source={"kafka": "a, b"}, sink={"files": "/t"}, dead_letters="d"
-    )
+    pipeline = Pipeline(name="p", source={"kafka": "a, b"}, sink={"files": "/t"}, dead_letters="d")
     assert pipeline.source == KafkaSource(topics=["a", "b"])
     assert pipeline.sink == FilesSink(path="/t")
     assert pipeline.decode.name == "raw"
