@@ -40,6 +40,7 @@ class Relay:
         self._one_at_a_time = Lock()
         self._peers: list[socket.socket] = []
         self._threads: list[Thread] = []
+        self._door = Thread(target=self._accept, name="penstock-relay", daemon=True)
         self._seen: set[int] = set()
         self._error: Exception | None = None
         self._repeated: Exception | None = None
@@ -53,13 +54,14 @@ class Relay:
         return cls(put, host, conf.get("spark.driver.bindAddress") or host)
 
     def __enter__(self) -> Relay:
-        self._spawn(self._accept)
+        self._door.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closed = True
         # A blocking accept ends for certain only by a connection.
         socket.create_connection(self._listener.getsockname(), timeout=10).close()
+        self._door.join()
         self._hang_up()
         for thread in self._threads:
             thread.join()
@@ -79,12 +81,9 @@ class Relay:
         while not self._closed:
             peer, _ = self._listener.accept()
             self._peers.append(peer)
-            self._spawn(lambda peer=peer: self._serve(peer))  # type: ignore[misc]
-
-    def _spawn(self, work: Callable[[], None]) -> None:
-        thread = Thread(target=work, name="penstock-relay", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+            thread = Thread(target=self._serve, args=[peer], name="penstock-relay", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _serve(self, peer: socket.socket) -> None:
         """Pass one task's frames on; where it breaks off, its own failure tells Spark why."""
