@@ -76,9 +76,11 @@ def test_a_run_that_ends_by_itself_is_not_started_again_after_a_failure(
 ) -> None:
     fill(connection, topic(), [{"n": 1}])
     sink = WeakSink(table=unique, fails=1, away=False)
-    with start(definition(pipeline, topic(), sink), once=True) as running:
-        with pytest.raises(PipelineFailedError, match="broken"):
-            running.wait(120)
+    with (
+        start(definition(pipeline, topic(), sink), once=True) as running,
+        pytest.raises(PipelineFailedError, match="broken"),
+    ):
+        running.wait(120)
     assert WeakSink.tries[unique] == 1
 
 
