@@ -11,17 +11,11 @@ from tests.services.postgres import Postgres
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    try:
+    with Postgres() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDb]:
-    server = MariaDb()
-    try:
+    with MariaDb() as server:
         yield server
-    finally:
-        server.remove()

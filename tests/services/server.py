@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import shutil
@@ -13,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from typing_extensions import Self
 
 from penstock.embedded.ports import HOST, free_ports
 from penstock.embedded.process import Child
@@ -31,9 +33,13 @@ def install(package: str, found: Callable[[], Path | None]) -> Path:
         _NO_CLUSTER.parent.mkdir(parents=True, exist_ok=True)
         _NO_CLUSTER.write_text("create_main_cluster = false\n")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    subprocess.run(["apt-get", "update", "-qq"], env=quiet, check=False)
-    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
-    subprocess.run(command, env=quiet, check=True, stdout=subprocess.DEVNULL)
+    # Tests run in several processes, and each may come here.
+    apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
+    with (Path(tempfile.gettempdir()) / "penstock-apt.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([*apt, "update"], env=quiet, check=False)
+        command = [*apt, "install", "--no-install-recommends", package]
+        subprocess.run(command, env=quiet, check=True, stdout=subprocess.DEVNULL)
     if (program := found()) is None:
         raise RuntimeError(f"{package} was installed and its server is not to be found")
     return program
@@ -60,6 +66,12 @@ class Server:
         (self.port,) = free_ports(1)
         self.host = HOST
         self.child: Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def run(self, command: Sequence[str | Path]) -> None:
         """Run a program of the server to its end, as the server's user."""
