@@ -22,7 +22,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    with Broker() as started:
+    # Tests write records with times long ago, which Kafka would remove as soon as it looks.
+    with Broker(properties={"log.retention.ms": -1}) as started:
         yield started
 
 

@@ -144,7 +144,7 @@ class Consumer(Polling):
     ) -> dict[Partition, tuple[int, int]]:
         """The first offset, and that of the next record to be written, asked of the broker."""
         wanted = list(self.assignment if partitions is None else partitions)
-        # Two questions for all partitions; librdkafka's own call asks for each, and was once wrong.
+        # Two questions for all partitions; librdkafka's own call asks for each.
         low = self._times(dict.fromkeys(wanted, OFFSET_BEGINNING), timeout)
         high = self._times(dict.fromkeys(wanted, OFFSET_END), timeout)
         return {where: (low[where], high[where]) for where in wanted}
