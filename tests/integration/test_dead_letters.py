@@ -29,7 +29,7 @@ def parse(value: str, key: str, topic: str) -> dict[str, Any]:
 
 def run_once(definition: Any) -> Any:
     with start(definition, once=True) as running:
-        running.wait(120)
+        assert running.wait(280), running.progress()
         return running.progress()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -28,7 +29,7 @@ def to_table(pipeline: Any, folder: Any, **source: Any) -> Any:
 
 def run_once(definition: Any) -> Any:
     with start(definition, once=True) as running:
-        running.wait(120)
+        assert running.wait(280), running.progress()
         return running.progress()
 
 
@@ -292,3 +293,21 @@ def test_at_most_once_commits_before_it_writes(
     with Admin(connection) as admin:
         assert admin.committed(definition.group_id) == {(topic(), 0): 10}
     assert run_once(definition).records == 0
+
+
+def test_a_pipeline_whose_state_was_removed_goes_on_at_its_group_and_skips_nothing(
+    connection: Connection, topic: Any, pipeline: Any, unique: str
+) -> None:
+    fill(connection, topic(), trades(0, 5))
+    definition = pipeline(
+        source={"kafka": topic()},
+        decode={"json": {"schema": TRADES}},
+        sink={"memory": unique},
+        delivery="exactly-once",
+    )
+    run_once(definition)
+    shutil.rmtree(definition.state)
+    fill(connection, topic(), trades(5, 10))
+
+    assert run_once(definition).rows == 5
+    assert sorted(memory_table(unique).to_pandas()["id"]) == list(range(10))

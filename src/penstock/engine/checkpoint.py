@@ -7,6 +7,7 @@ pipeline stood still, a new epoch starts from there, beside the old one.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -93,9 +94,13 @@ class Checkpoint:
         return self._epoch(numbers[-1]) if numbers else None
 
     def new(self, start: Offsets) -> Epoch:
-        """Begin an epoch."""
+        """Begin an epoch.
+
+        Its number is the second in which it begins, so that it is new to the sinks even where this
+        folder was removed: what they hold of earlier epochs must not look like what is to come.
+        """
         newest = self.newest()
-        epoch = self._epoch(newest.number + 1 if newest else 0)
+        epoch = self._epoch(max(int(time.time()), newest.number + 1 if newest else 0))
         epoch.open(start)
         return epoch
 
