@@ -17,7 +17,7 @@ from tests.services.postgres import PASSWORD, Postgres
 from penstock import Connection, Delivery
 from penstock.testing import fill
 
-KILLS = 3
+KILLS = 2
 # `make faults` has more of them: upserts, JSON lines, lakes that are compacted.
 SINKS = ["files", "files, compacted", "delta", "iceberg", "jdbc", "kafka"]
 
