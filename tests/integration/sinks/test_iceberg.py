@@ -113,6 +113,7 @@ def _expire_all_but_the_head(table: Any) -> None:
 def test_what_a_crash_left_staged_is_no_part_of_the_table(spark: Any, tmp_path: Path) -> None:
     sink = start(spark, sink_in(tmp_path))
     table = sink.target(spark)
+    table._allow_staging()
     spark.conf.set("spark.wap.id", "p~0~0~0")
     table.append(spark.createDataFrame([(1, None)], ROWS))
     spark.conf.unset("spark.wap.id")

@@ -62,9 +62,6 @@ class DeltaTable(LakeTable):
             made = made.property(name, value)
         made.execute()
 
-    def ready(self) -> None:
-        """Nothing is needed: every Delta table keeps transactions."""
-
     def evolve(self, change: Evolution) -> None:
         """Add columns and widen types; a table is allowed to widen only when one has to."""
         if change.widened:

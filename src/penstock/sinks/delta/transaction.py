@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import TransientError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -29,11 +31,21 @@ def append(log: Any, rows: DataFrame, application: str, version: int) -> None:
     none = jvm.scala.Option.empty()
     jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
     transaction = log.startTransaction(none, none)
-    transaction.readTxn().addOne(application)
+    if _last(transaction, application) >= version:
+        raise TransientError(f"another process wrote batch {application}~{version} just now")
     files = transaction.writeFiles(rows._jdf)
     now = jvm.scala.Option.apply(jvm.java.lang.System.currentTimeMillis())
     number = jvm.org.apache.spark.sql.delta.actions.SetTransaction(application, version, now)
     transaction.commit(files.appended(number), _operation(jvm, none))
+
+
+def _last(transaction: Any, application: str) -> int:
+    """Return the application's number, and let the commit fail if it changes until then."""
+    numbers = known(transaction.snapshot())
+    if numbers is None:
+        return int(transaction.txnVersion(application))
+    transaction.readTxn().addOne(application)
+    return numbers.get(application, -1)
 
 
 def known(snapshot: Any) -> dict[str, int] | None:

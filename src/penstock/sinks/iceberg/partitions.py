@@ -1,21 +1,16 @@
-"""What divides an Iceberg table, as it is written in options and as Spark takes it."""
+"""What divides an Iceberg table, as it is written in options, in SQL and in Iceberg's own words."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as f
+from typing import NamedTuple
 
 from penstock.sinks.lake.rows import quoted
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-_OF_TIME = {"years": f.years, "months": f.months, "days": f.days, "hours": f.hours}
 _FORM = re.compile(
     r"(years|months|days|hours|bucket|truncate)\(\s*(?:(\d+)\s*,\s*)?([^(),]+?)\s*\)"
 )
+_ICEBERGS = re.compile(r"(year|month|day|hour|bucket|truncate)(?:\[(\d+)\])?")
 
 
 class Partition(NamedTuple):
@@ -43,13 +38,28 @@ class Partition(NamedTuple):
             )
         return cls(match[3], match[1], int(match[2]) if match[2] else None)
 
-    def function(self) -> Column:
-        """Return it as Spark's function."""
-        column = f.col(quoted(self.column))
+    @classmethod
+    def of(cls, transform: str, column: str) -> Partition:
+        """Make it from what Iceberg calls it.
+
+        >>> [str(Partition.of(name, "x")) for name in ("identity", "day", "bucket[4]")]
+        ['x', 'days(x)', 'bucket(4, x)']
+        """
+        match = _ICEBERGS.fullmatch(transform)
+        if match is None:
+            return cls(column)
+        if match[2]:
+            return cls(column, match[1], int(match[2]))
+        return cls(column, f"{match[1]}s")
+
+    def sql(self) -> str:
+        """Return it as SQL takes it."""
+        return self._written(quoted(self.column))
+
+    def __str__(self) -> str:
+        return self._written(self.column)
+
+    def _written(self, column: str) -> str:
         if not self.by:
             return column
-        if self.by == "bucket":
-            return f.bucket(int(self.number or 1), column)
-        if self.by == "truncate":
-            return f.call_function("truncate", f.lit(self.number), column)
-        return _OF_TIME[self.by](column)
+        return f"{self.by}({column if self.number is None else f'{self.number}, {column}'})"

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from penstock.pipeline import Batch, Mark
 from penstock.sinks.iceberg.partitions import Partition
-from penstock.sinks.lake.rows import filled, nullable
+from penstock.sinks.lake.rows import filled, fitted, nullable
 from penstock.sinks.lake.sessions import setting
 from penstock.sinks.lake.table import LakeTable
 
@@ -39,51 +39,46 @@ class IcebergTable(LakeTable):
         self, schema: StructType, partition_by: Sequence[str], properties: dict[str, str]
     ) -> None:
         """Make the table, empty."""
-        nothing = self.spark.createDataFrame([], nullable(schema))
-        writer = nothing.writeTo(self.sql).using("iceberg")
-        if partition_by:
-            writer = writer.partitionedBy(*(Partition.read(by).function() for by in partition_by))
+        divided = ", ".join(Partition.read(by).sql() for by in partition_by)
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self.sql} ({nullable(schema).toDDL()}) USING iceberg"
+            + (f" PARTITIONED BY ({divided})" if divided else "")
+        )
+        update = self._loaded().updateProperties()
         for name, value in (_TIDY | properties).items():
-            writer = writer.tableProperty(name, value)
-        writer.create()
+            update.set(name, value)
+        update.commit()
 
     def partitions(self) -> list[str]:
         """Return what divides the table."""
-        transforms = self.jvm.org.apache.iceberg.spark.Spark3Util.toTransforms(
-            self._loaded().spec()
-        )
-        return [str(transform.describe()) for transform in transforms]
+        spec = self._loaded().spec()
+        return [
+            str(
+                Partition.of(str(field.transform()), spec.schema().findColumnName(field.sourceId()))
+            )
+            for field in spec.fields()
+        ]
 
-    def ready(self) -> None:
-        """Let snapshots be staged."""
-        table = self._loaded()
-        if table.properties().get(_STAGING) != "true":
-            table.updateProperties().set(_STAGING, "true").commit()
+    def fit(self, rows: DataFrame) -> DataFrame:
+        """Return rows with every column of the table."""
+        schema = self.schema()
+        return filled(fitted(rows, schema), schema)
 
     def newest(self, pipeline: str) -> Mark | None:
         """Return the newest mark on the way back from the table's head, or the one that was kept."""
-        table = self._loaded()
-        kept = _mark(table.properties().get(_property(pipeline)), pipeline)
-        snapshot = table.currentSnapshot()
-        while snapshot is not None:
-            summary = snapshot.summary()
-            for name in (_PUBLISHED, _STAGED):
-                if found := _mark(summary.get(name), pipeline):
-                    return max(found, kept) if kept else found
-            parent = snapshot.parentId()
-            snapshot = table.snapshot(parent) if parent is not None else None
-        return kept
+        return _newest(self._loaded(), pipeline)
 
     @contextmanager
     def marked(self, batch: Batch) -> Iterator[None]:
         """Stage the write inside under the batch's name; publish it when it is whole."""
+        self._allow_staging()
         with setting(self.spark, "spark.wap.id", batch.label):
             yield
         self._publish(batch)
 
     def append(self, rows: DataFrame) -> None:
         """Add rows."""
-        filled(rows, self.schema()).writeTo(self.sql).append()
+        rows.writeTo(self.sql).append()
 
     def compact(self, keep: float | None) -> None:
         """Join small files; remove snapshots that are older, and what only they need."""
@@ -107,22 +102,42 @@ class IcebergTable(LakeTable):
         snapshot's history cannot have changed.
         """
         table = self._loaded()
-        staged = self._staged(table, batch.label)
-        newest = self.newest(batch.pipeline)
+        newest = _newest(table, batch.pipeline)
         if newest is not None and newest >= batch.mark:
             return
+        staged = next(s for s in _backwards(table) if s.summary().get(_STAGED) == batch.label)
         try:
             table.manageSnapshots().cherrypick(staged.snapshotId()).commit()
         except Py4JJavaError as error:
             if "DuplicateWAPCommitException" not in str(error.java_exception):
                 raise
 
-    def _staged(self, table: Any, label: str) -> Any:
-        snapshots = list(table.snapshots())
-        return next(s for s in reversed(snapshots) if s.summary().get(_STAGED) == label)
+    def _allow_staging(self) -> None:
+        table = self._loaded()
+        if table.properties().get(_STAGING) != "true":
+            table.updateProperties().set(_STAGING, "true").commit()
 
     def _loaded(self) -> Any:
         return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.session, self.sql)
+
+
+def _newest(table: Any, pipeline: str) -> Mark | None:
+    kept = _mark(table.properties().get(_property(pipeline)), pipeline)
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        summary = snapshot.summary()
+        for name in (_PUBLISHED, _STAGED):
+            if found := _mark(summary.get(name), pipeline):
+                return max(found, kept) if kept else found
+        parent = snapshot.parentId()
+        snapshot = table.snapshot(parent) if parent is not None else None
+    return kept
+
+
+def _backwards(table: Any) -> Iterator[Any]:
+    """The table's snapshots, the newest first: each look at one is a call to Java."""
+    snapshots = table.snapshots()
+    return (snapshots[at] for at in range(snapshots.size() - 1, -1, -1))
 
 
 def _property(pipeline: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from penstock.errors import ConfigError, RefusedError, TransientError
+from penstock.errors import ConfigError, RefusedError, SetupError, TransientError
 
 # Another writer came first: what this write had looked at is no longer the newest version.
 _CAME_FIRST = re.compile(
@@ -21,7 +21,11 @@ _OF_THE_ROW = re.compile(
     r"\[(?:DELTA_NOT_NULL_CONSTRAINT_VIOLATED|DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     r"|DELTA_EXCEED_CHAR_VARCHAR_LIMIT|NOT_NULL_ASSERT_VIOLATION|EXCEED_LIMIT_LENGTH)[^\]]*\] .*"
 )
-_NO_PLACE = re.compile(r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
+_UNWRITABLE = re.compile(
+    r"Mkdirs failed to create|Permission denied|AccessControlException|ParentNotDirectoryException"
+    r"|Not a directory|Parent path is not a directory"
+)
+_NO_PLACE = re.compile(r"DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_MISSING_DELTA_TABLE")
 
 
 @contextmanager
@@ -33,13 +37,32 @@ def lake_errors(named: str) -> Iterator[None]:
         whole = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
         if row := _OF_THE_ROW.search(whole):
             raise RefusedError(f"{named} refuses a row: {row[0]}") from error
+        if _too_long(whole):
+            raise RefusedError(
+                f"{named} refuses a row: a value is too long to name a folder; choose other columns for "
+                "'partition_by', or shorten it in a step"
+            ) from error
         if _CAME_FIRST.search(whole):
             raise TransientError(
                 f"{named} was changed by another writer at the same time; the batch is run again"
             ) from error
         if _NO_PLACE.search(whole):
             raise ConfigError(
-                f"{named} cannot be made: the folder has files that are no Delta table; "
+                f"{named} cannot be made: there are files that are no Delta table; "
                 "give another folder, or empty this one"
             ) from error
+        if unwritable := _UNWRITABLE.search(whole):
+            raise SetupError(
+                f"{named} cannot be written: {unwritable[0]}; choose a place that this user may write"
+            ) from error
         raise
+
+
+def _too_long(told: str) -> bool:
+    """Whether a folder could not be made for its name: Java's local files do not say why.
+
+    >>> _too_long(f"Mkdirs failed to create file:/t/name={'x' * 300} (exists=false)")
+    True
+    """
+    unmade = re.findall(r"Mkdirs failed to create (\S+)", told)
+    return any(len(part.encode()) > 255 for place in unmade for part in place.split("/"))

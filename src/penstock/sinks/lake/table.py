@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.pipeline import Batch, Mark
 from penstock.sinks.evolution import Evolution
-from penstock.sinks.lake.rows import quoted
+from penstock.sinks.lake.rows import fitted, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,10 @@ class LakeTable(ABC):
         """Return the columns as they are now."""
         return self.spark.table(self.sql).schema
 
+    def fit(self, rows: DataFrame) -> DataFrame:
+        """Return rows as the table takes them."""
+        return fitted(rows, self.schema())
+
     def evolve(self, change: Evolution) -> None:
         """Add columns and widen types. Each statement stands alone: the next start does what is left."""
         for field in change.added:
@@ -62,10 +66,6 @@ class LakeTable(ABC):
         """Return what the table is partitioned by, as `partition_by` would say it."""
 
     @abstractmethod
-    def ready(self) -> None:
-        """See to what exactly-once needs of the table."""
-
-    @abstractmethod
     def newest(self, pipeline: str) -> Mark | None:
         """Return the mark of the pipeline's newest write that is part of the table."""
 
@@ -79,7 +79,7 @@ class LakeTable(ABC):
 
     @abstractmethod
     def append(self, rows: DataFrame) -> None:
-        """Add rows that have the table's columns."""
+        """Add rows that `fit` gave."""
 
     def append_marked(self, rows: DataFrame, batch: Batch) -> None:
         """Add rows together with the batch's mark."""
