@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 from tests.faults.suite.load import Load, is_bad, value
-from tests.faults.suite.targets import COMMON, TARGETS, Setting
+from tests.faults.suite.targets import BROKEN, COMMON, TARGETS, Setting
 
 from penstock import Admin, Delivery
 from penstock.testing import read_all
@@ -106,7 +106,8 @@ class Driver:
 
 def kills(dice: random.Random, target: str, count: int) -> Iterator[str]:
     """Aimed points, each in its turn, and random moments between them; '' is a random moment."""
-    points = [*TARGETS[target].points, *COMMON]
+    # A sink that is broken on purpose is killed only where that must show.
+    points = [*TARGETS[target].points, *(COMMON if target not in BROKEN else ())]
     dice.shuffle(points)
     for number in range(count):
         yield points[number // 2 % len(points)] if number % 2 == 0 else ""
