@@ -12,10 +12,11 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from penstock import start
 from penstock.config import Connection
 from penstock.errors import ConfigError, RefusedError, SetupError, TransientError
 from penstock.pipeline import Batch, Delivery, Opening, registry
-from penstock.testing import eventually
+from penstock.testing import eventually, fill
 
 CONNECTION = Connection(brokers="nowhere:1")
 ROWS = "id bigint, name string"
@@ -143,6 +144,26 @@ def test_a_merged_batch_is_written_once_and_counted_once(table: Any, spark: Any)
     trades.write(3, [])
 
     assert trades.rows() == [(1, "z"), (2, "d")]
+
+
+def test_a_pipeline_keeps_the_newest_row_of_each_key(
+    table: Any, pipeline: Any, connection: Connection, topic: Any
+) -> None:
+    trades = table(mode="upsert", key="id")
+    fill(connection, topic(), [{"id": n % 5, "name": f"n{n}"} for n in range(20)])
+    definition = pipeline(
+        source={"kafka": topic()},
+        decode={"json": {"schema": ROWS}},
+        sink=trades.sink,
+        delivery="exactly-once",
+    )
+    with start(definition, once=True) as running:
+        running.wait(120)
+        progress = running.progress()
+
+    assert progress.rows == 20
+    assert trades.rows() == [(n, f"n{n + 15}") for n in range(5)]
+    assert trades.target.newest(definition.name).batch == 0
 
 
 def test_a_table_gains_columns_and_its_types_grow(table: Any) -> None:
