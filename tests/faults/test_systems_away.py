@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.suite.rounds import survive
-from tests.faults.suite.targets import Setting
-from tests.services.postgres import PASSWORD, Postgres
+from tests.faults.suite.troubles import broker_killed, database_killed
 
-from penstock import Broker, Connection, State, start
+from penstock import Connection, State, start
 from penstock.testing import eventually, fill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -21,25 +19,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 def test_postgresql_is_killed_and_comes_back(
     connection: Connection, unique: str, tmp_path: Path
 ) -> None:
-    with Postgres(fsync="on") as server:
-
-        def database_killed() -> None:
-            server.kill()
-            server.start()
-
-        setting = Setting(connection, unique, tmp_path, server.url, PASSWORD)
-        outcome = survive("jdbc", setting, database_killed)
+    outcome = database_killed(connection, unique, tmp_path)
     assert outcome.exact, outcome
 
 
 def test_the_broker_is_killed_and_comes_back(unique: str, tmp_path: Path) -> None:
-    with Broker() as broker:
-
-        def broker_killed() -> None:
-            broker.kill()
-            broker.restart()
-
-        outcome = survive("files", Setting(broker.connection, unique, tmp_path), broker_killed)
+    outcome = broker_killed(unique, tmp_path)
     assert outcome.exact, outcome
 
 

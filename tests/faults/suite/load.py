@@ -11,7 +11,7 @@ from penstock.testing import eventually
 PARTITIONS = 3
 # Every so many records one is not JSON.
 BAD_EVERY = 499
-_BURST, _BREATH = 20, 0.1
+_BREATH = 0.1
 
 
 def is_bad(n: int) -> bool:
@@ -25,9 +25,10 @@ def value(n: int) -> bytes:
 class Load:
     """A producer in a thread of its own; `sent` is how many records it has given to Kafka."""
 
-    def __init__(self, connection: Connection, topic: str) -> None:
+    def __init__(self, connection: Connection, topic: str, *, burst: int = 20) -> None:
         self.connection = connection
         self.topic = topic
+        self.burst = burst
         self.sent = 0
         self._stop, self._pause = Event(), Event()
         self._thread = Thread(target=self._send, daemon=True)
@@ -51,7 +52,7 @@ class Load:
         sure = {"acks": "all", "enable.idempotence": True}
         with Producer(self.connection, **sure) as producer:
             while not self._stop.is_set():
-                for n in range(self.sent, self.sent + _BURST):
+                for n in range(self.sent, self.sent + self.burst):
                     producer.produce(self.topic, None, value(n), partition=n % PARTITIONS)
-                self.sent += _BURST
+                self.sent += self.burst
                 time.sleep(_BREATH)  # the rate of the load, not a wait

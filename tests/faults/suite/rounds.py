@@ -129,9 +129,7 @@ def run(
             outcome.rounds += 1
             outcome.kills += _killed(dice, Driver(target, setting, delivery, point=point), point)
             told(f"{target}: kill {outcome.kills} of {count}, {point or 'at random'}")
-    last = Driver(target, setting, delivery, "--once")
-    last.until_batches(1_000_000)
-    assert last.end() == 0, last.told()
+    finish(target, setting, delivery)
     return counted(target, setting, load.sent, outcome)
 
 
@@ -152,6 +150,21 @@ def _killed(dice: random.Random, driver: Driver, point: str) -> int:
     return 1
 
 
+def finish(target: str, setting: Setting, delivery: Delivery) -> None:
+    """Let the pipeline read what is left, undisturbed."""
+    last = Driver(target, setting, delivery, "--once")
+    last.until_batches(1_000_000)
+    assert last.end() == 0, last.told()
+
+
+def behind(setting: Setting) -> int:
+    """Return by how many records the pipeline's group is behind the end of its topic."""
+    with Admin(setting.connection) as admin:
+        committed = admin.committed(setting.name)
+        ends = admin.latest(admin.partitions([setting.name]))
+    return sum(end - committed.get(partition, 0) for partition, end in ends.items())
+
+
 def counted(target: str, setting: Setting, sent: int, outcome: Outcome) -> Outcome:
     """Compare what was sent with what is in the sink, the dead letters and the group."""
     rows = Counter(n for _, _, n in TARGETS[target].rows(setting))
@@ -164,35 +177,5 @@ def counted(target: str, setting: Setting, sent: int, outcome: Outcome) -> Outco
     outcome.letters_lost = sum(1 for v in bad if v not in letters)
     outcome.letters_duplicated = sum(letters.values()) - len(letters)
     assert rows.keys() <= set(good), "rows that nobody sent"
-    with Admin(setting.connection) as admin:
-        committed = admin.committed(setting.name)
-        ends = admin.latest(admin.partitions([setting.name]))
-    outcome.behind = sum(end - committed.get(partition, 0) for partition, end in ends.items())
+    outcome.behind = behind(setting)
     return outcome
-
-
-def survive(
-    target: str,
-    setting: Setting,
-    trouble: Callable[[], None],
-    *,
-    count: int = 2,
-    told: Callable[[str], None] = lambda _: None,
-) -> Outcome:
-    """Let one pipeline run while another system is in trouble, so many times; it must go on by itself."""
-    outcome = Outcome(f"{target}; {trouble.__name__}", Delivery.EXACTLY_ONCE.value)
-    with Load(setting.connection, setting.name) as load:
-        driver = Driver(target, setting, Delivery.EXACTLY_ONCE)
-        for number in range(count):
-            driver.until_batches(2 * number + 1)
-            trouble()
-            outcome.rounds += 1
-            outcome.kills += 1
-            told(f"{outcome.sink}: {outcome.kills} of {count}")
-        driver.until_batches(2 * count + 1)
-        assert driver.process.poll() is None, driver.told()
-        driver.kill()
-    last = Driver(target, setting, Delivery.EXACTLY_ONCE, "--once")
-    last.until_batches(1_000_000)
-    assert last.end() == 0, last.told()
-    return counted(target, setting, load.sent, outcome)
