@@ -119,6 +119,11 @@ class AsyncConsumer:
         return self.sync.assignment
 
     @property
+    def assigned_at(self) -> dict[Partition, int]:
+        """As `Consumer.assigned_at`."""
+        return self.sync.assigned_at
+
+    @property
     def at_end(self) -> set[Partition]:
         """The partitions in which every record so far has been handed out."""
         return self.sync.at_end

@@ -98,6 +98,17 @@ class Membership(Holding):
         with self._handle.translated("reading the assignment"):
             return {(place.topic, place.partition) for place in self._client.assignment()}
 
+    @property
+    def assigned_at(self) -> dict[Partition, int]:
+        """The partitions that this consumer reads now, and the offsets that they were assigned with.
+
+        -1000 where none was given: reading begins where the group committed, else as auto.offset.reset
+        says.
+        """
+        with self._handle.translated("reading the assignment"):
+            places = self._client.assignment()
+        return {(place.topic, place.partition): place.offset for place in places}
+
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Fetch no more from these partitions, and stay in the group."""
         places = places_of(partitions)
