@@ -22,6 +22,7 @@ _PLACES = {
     "Connection": "penstock.config",
     "Consumer": "penstock.kafka",
     "Delivery": "penstock.pipeline",
+    "Job": "penstock.jobs",
     "JsonSchema": "penstock.formats.json_schema",
     "PenstockError": "penstock.errors",
     "Pipeline": "penstock.pipeline",
@@ -33,9 +34,16 @@ _PLACES = {
     "Running": "penstock.engine",
     "SchemaRegistry": "penstock.embedded",
     "State": "penstock.engine",
+    "Table": "penstock.jobs",
+    "cancel": "penstock.jobs",
+    "create_job": "penstock.jobs",
     "find_connection": "penstock.config",
+    "find_job": "penstock.jobs",
+    "job_consumer": "penstock.jobs",
+    "job_stats": "penstock.jobs",
     "memory_table": "penstock.sinks.memory",
     "read_pipeline": "penstock.pipeline",
+    "resume_jobs": "penstock.jobs",
     "start": "penstock.engine",
 }
 
@@ -58,6 +66,14 @@ if TYPE_CHECKING:
     from penstock.formats.json_schema import JsonSchema as JsonSchema
     from penstock.formats.protobuf import Protobuf as Protobuf
     from penstock.formats.registry import Registry as Registry
+    from penstock.jobs import Job as Job
+    from penstock.jobs import Table as Table
+    from penstock.jobs import cancel as cancel
+    from penstock.jobs import create_job as create_job
+    from penstock.jobs import find_job as find_job
+    from penstock.jobs import job_consumer as job_consumer
+    from penstock.jobs import job_stats as job_stats
+    from penstock.jobs import resume_jobs as resume_jobs
     from penstock.kafka import Admin as Admin
     from penstock.kafka import AsyncConsumer as AsyncConsumer
     from penstock.kafka import AsyncProducer as AsyncProducer

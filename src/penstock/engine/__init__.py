@@ -1,10 +1,11 @@
 """Spark: the session, the batch loop, delivery, dead letters, progress."""
 
-from penstock.engine.progress import Progress, State
+from penstock.engine.progress import Done, Progress, State
 from penstock.engine.running import Running, start
 from penstock.engine.session import session_log, spark_session, stop_session
 
 __all__ = [
+    "Done",
     "Progress",
     "Running",
     "State",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException, PySparkException
 
 from penstock.config import find_connection
-from penstock.engine.batches import BatchLoop, StopRequestedError
+from penstock.engine.batches import BatchLoop, OnBatch, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.deadletters import TABLE, dead_letters_of
 from penstock.engine.positions import find_epoch
@@ -37,8 +37,17 @@ if TYPE_CHECKING:
 class Attempt:
     """A pipeline's query and what it holds while it runs. Made, it runs."""
 
-    def __init__(self, pipeline: Pipeline, state: str, progress: Progress, *, once: bool) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        state: str,
+        progress: Progress,
+        *,
+        once: bool,
+        on_batch: OnBatch | None = None,
+    ) -> None:
         self.pipeline = pipeline
+        self._on_batch = on_batch
         self._closing = ExitStack()
         self._stopping = False
         self._lost: Exception | None = None
@@ -58,8 +67,18 @@ class Attempt:
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)
         checkpoint = Checkpoint(Folder(spark, state))
-        epoch = find_epoch(checkpoint, source, pipeline.delivery, self._admin, group)
-        self._loop = BatchLoop(pipeline, source, connection, epoch, group, progress=progress)
+        epoch = find_epoch(
+            checkpoint, source, pipeline.delivery, self._admin, group, commit=pipeline.commit
+        )
+        self._loop = BatchLoop(
+            pipeline,
+            source,
+            connection,
+            epoch,
+            group,
+            progress=progress,
+            on_batch=self._on_batch,
+        )
         rows = pipeline.decode.decode(source.read(Reading(spark, connection, epoch.start())))
         prepare_sinks(pipeline, spark, rows, connection)
         self._query = self._begin(rows, epoch.location, once)

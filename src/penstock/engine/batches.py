@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -13,7 +13,7 @@ from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.deadletters import dead_letters_of
-from penstock.engine.progress import Progress
+from penstock.engine.progress import Done, Progress
 from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets
 from penstock.pipeline import Batch, Delivery, Offsets, Pipeline, Reading
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = event_logger(__name__)
+
+OnBatch = Callable[[Done], None]
+"""Called after each batch, before Spark notes it as done: if it raises, the batch is run again."""
 
 
 class StopRequestedError(Exception):
@@ -41,6 +44,7 @@ class BatchLoop:
         group: GroupOffsets,
         *,
         progress: Progress,
+        on_batch: OnBatch | None = None,
     ) -> None:
         self.pipeline = pipeline
         self._source = source
@@ -50,6 +54,7 @@ class BatchLoop:
         self._connection = connection
         self._epoch = epoch
         self._group = group
+        self._on_batch = on_batch
         self._stopping = False
         self._busy = Lock()
         self._writing = Writing(pipeline, epoch.parts(), self._records)
@@ -77,15 +82,19 @@ class BatchLoop:
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
         with self._committing(end):
             written = self._writing.run(batch)
-        self.last_id = batch_id
-        self.progress = self.progress.after_batch(
+        done = Done(
+            mark=batch.mark,
             records=batch.records,
             rows=written.rows,
             failed=written.failed,
             seconds=time.monotonic() - began,
             position=end,
-            last_error=written.example,
+            error=written.example,
         )
+        if self._on_batch:
+            self._on_batch(done)
+        self.last_id = batch_id
+        self.progress = self.progress.after_batch(done)
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
         self.pipeline.sink.tidy(batch)
         if written.failed:
@@ -111,7 +120,7 @@ class BatchLoop:
         if first:
             self._group.commit(end)
         yield
-        if not first:
+        if not first and self.pipeline.commit:
             self._group.commit(end)
 
     def _records(self, batch: Batch) -> DataFrame:

@@ -64,7 +64,7 @@ def write_dead_letters(
         seen,
         *failures_in(),
         *_counts(),
-        f.first("error").alias("error"),
+        f.first(f.concat_ws(": ", "error_type", "error")).alias("error"),
         f.first(_place()).alias("place"),
     )
     rows = _for_topic(bad, batch) if isinstance(sink, KafkaSink) else _for_table(bad, batch)

@@ -21,6 +21,8 @@ def find_epoch(
     delivery: Delivery,
     admin: Admin,
     group: GroupOffsets,
+    *,
+    commit: bool = True,
 ) -> Epoch:
     """Return the epoch to go on with, or begin a new one and commit its start to the group."""
     require_topics(source, admin)
@@ -31,7 +33,8 @@ def find_epoch(
         return epoch
     start = starting_offsets(source, admin, committed)
     began = checkpoint.new(start)
-    group.commit(start)
+    if commit:
+        group.commit(start)
     log.info("epoch_began", epoch=began.number, moved=last is not None)
     return began
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from penstock.pipeline import Offsets
+from penstock.pipeline import Mark, Offsets
 
 
 class State(str, Enum):
@@ -19,6 +19,24 @@ class State(str, Enum):
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
     FAILED = "FAILED"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one batch gave. The same batch, run again after a kill, has the same mark."""
+
+    mark: Mark
+    records: int
+    rows: int
+    failed: int
+    seconds: float
+    position: Offsets = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def rows_per_second(self) -> float:
+        """The rate of this batch."""
+        return self.rows / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)
@@ -44,34 +62,24 @@ class Progress:
         """Records that are in Kafka and not yet in the sink."""
         return sum(self.lag.values())
 
-    def after_batch(
-        self,
-        *,
-        records: int,
-        rows: int,
-        failed: int,
-        seconds: float,
-        position: Offsets,
-        last_error: str | None = None,
-    ) -> Progress:
+    def after_batch(self, done: Done) -> Progress:
         """Return the snapshot after one more batch.
 
-        >>> Progress("p").after_batch(
-        ...     records=10, rows=9, failed=1, seconds=2.0, position={}
-        ... ).rows_per_second
+        >>> done = Done(Mark(1, 0, 0), records=10, rows=9, failed=1, seconds=2.0)
+        >>> Progress("p").after_batch(done).rows_per_second
         4.5
         """
         return replace(
             self,
             batches=self.batches + 1,
-            records=self.records + records,
-            rows=self.rows + rows,
-            failed=self.failed + failed,
-            rows_per_second=rows / seconds if seconds else 0.0,
-            last_batch_seconds=seconds,
+            records=self.records + done.records,
+            rows=self.rows + done.rows,
+            failed=self.failed + done.failed,
+            rows_per_second=done.rows_per_second,
+            last_batch_seconds=done.seconds,
             last_batch_at=time.time(),
-            position=position,
-            last_error=last_error or self.last_error,
+            position=done.position,
+            last_error=done.error or self.last_error,
         )
 
     def behind(self, ends: Offsets) -> Progress:

@@ -8,6 +8,7 @@ from threading import Event, Thread
 
 from penstock.config.logs import event_logger
 from penstock.engine.attempt import Attempt
+from penstock.engine.batches import OnBatch
 from penstock.engine.places import locked, state_folder
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure
@@ -19,8 +20,11 @@ log = event_logger(__name__)
 _GRACE = 300.0
 
 
-def start(pipeline: Pipeline, *, once: bool = False) -> Running:
+def start(pipeline: Pipeline, *, once: bool = False, on_batch: OnBatch | None = None) -> Running:
     """Start a pipeline; with `once`, it ends by itself when what is there now is done.
+
+    `on_batch` is told of each batch after its offsets are committed and before Spark notes it as done:
+    if it raises, or the process dies in it, the same batch comes again, with the same mark.
 
     Examples
     --------
@@ -30,7 +34,7 @@ def start(pipeline: Pipeline, *, once: bool = False) -> Running:
             running.wait(timeout=60)
             print(running.progress())
     """
-    return Running(pipeline, once=once)
+    return Running(pipeline, once=once, on_batch=on_batch)
 
 
 class Running:
@@ -41,8 +45,11 @@ class Running:
     `once` only a system that is away is waited for.
     """
 
-    def __init__(self, pipeline: Pipeline, *, once: bool = False) -> None:
+    def __init__(
+        self, pipeline: Pipeline, *, once: bool = False, on_batch: OnBatch | None = None
+    ) -> None:
         self.pipeline = pipeline
+        self._on_batch = on_batch
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
         self._closed = False
@@ -125,7 +132,9 @@ class Running:
         self._closing.close()
 
     def _begin(self, progress: Progress) -> Attempt:
-        return Attempt(self.pipeline, self._place, progress, once=self._once)
+        return Attempt(
+            self.pipeline, self._place, progress, once=self._once, on_batch=self._on_batch
+        )
 
     def _supervise(self) -> None:
         """Wait for each attempt's end, in a thread of its own: Ctrl-C must not cut Java short."""

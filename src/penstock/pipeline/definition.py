@@ -75,6 +75,11 @@ class Pipeline(BaseModel):
     group: str = Field(
         default="", description="Consumer group whose offsets show progress; default: the name."
     )
+    commit: bool = Field(
+        default=True,
+        description="Whether the group's offsets are committed after each batch; without it only the "
+        "checkpoint knows where the pipeline is, and no Kafka tool sees its lag.",
+    )
     source: AnySource = Field(description="Where the records come from.")
     decode: AnyDecode = Field(
         default="raw", validate_default=True, description="How bytes become rows."
@@ -129,6 +134,16 @@ class Pipeline(BaseModel):
                 "delivery",
                 f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: "
                 f"{self.sink.why_not}; it can promise {can}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _at_most_once_commits(self) -> Pipeline:
+        if self.delivery is Delivery.AT_MOST_ONCE and not self.commit:
+            raise PydanticCustomError(
+                "delivery",
+                "at-most-once is kept by committing each batch before its rows are written; "
+                "'commit: false' is for the other deliveries",
             )
         return self
 

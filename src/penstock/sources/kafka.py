@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from penstock.pipeline import Offsets, Reading, Source
+from penstock.pipeline.values import Duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,6 +94,15 @@ class KafkaSource(Source):
     max_records_per_batch: int = Field(
         default=1_000_000, ge=1, description="The most records that one batch takes."
     )
+    min_records_per_batch: int = Field(
+        default=0,
+        ge=0,
+        description="Wait for so many records before a batch begins, at most for `max_wait`; "
+        "0: a batch begins as soon as there is something.",
+    )
+    max_wait: Duration = Field(
+        default=1.0, gt=0, description="The longest wait for `min_records_per_batch`."
+    )
     min_partitions: int | None = Field(
         default=None, ge=1, description="Split large partitions until there are this many tasks."
     )
@@ -112,9 +122,21 @@ class KafkaSource(Source):
             raise ValueError("give either topics or pattern")
         return self
 
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> KafkaSource:
+        if self.min_records_per_batch > self.max_records_per_batch:
+            raise ValueError(
+                f"min_records_per_batch is {self.min_records_per_batch}, which is more than "
+                f"max_records_per_batch, {self.max_records_per_batch}"
+            )
+        return self
+
     def read(self, reading: Reading) -> DataFrame:
         """Return the records as Spark streams them."""
         reader = reading.spark.readStream.format("kafka").options(**self.options(reading))
+        if self.min_records_per_batch:
+            reader = reader.option("minOffsetsPerTrigger", self.min_records_per_batch)
+            reader = reader.option("maxTriggerDelay", f"{int(self.max_wait * 1000)}ms")
         return reader.option("maxOffsetsPerTrigger", self.max_records_per_batch).load()
 
     def read_range(self, reading: Reading, end: Offsets) -> DataFrame:

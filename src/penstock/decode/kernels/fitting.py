@@ -1,0 +1,156 @@
+"""Fits what a parser returned to the declared columns, with words for what does not fit.
+
+A parser may return rows (dicts, tuples, lists of them) or tables (pandas, Arrow, polars, anything with
+the Arrow interface). Types are checked, never guessed: text is no number, 1.5 is no integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.decode.kernels.arrow import arrow_schema
+from penstock.errors import nearest
+from penstock.pipeline.schema import Schema
+
+Row = dict[str, Any]
+MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_SHOWN = 200
+
+
+class Fitting:
+    """The declared columns, and what fits them.
+
+    >>> fitting = Fitting(Schema.parse("id bigint, name string"))
+    >>> fitting.batch(fitting.rows([(1, "a"), {"id": 2}])).to_pylist()
+    [{'id': 1, 'name': 'a'}, {'id': 2, 'name': None}]
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = arrow_schema(schema)
+        self._types = {field.name: field.type.ddl() for field in schema.fields}
+        self._order = schema.names
+        self._required = [field.name for field in schema.fields if field.required]
+        self.names = frozenset(schema.names)
+
+    def rows(self, result: Any) -> list[Row]:
+        """Return the rows in what a parser returned for one record."""
+        if type(result) is dict:
+            return [self._named(result)]
+        if result is None:
+            return []
+        if isinstance(result, tuple):
+            return [self._from_tuple(result)]
+        if isinstance(result, list):
+            return [row for one in result for row in self.rows(one)]
+        if is_table(result):
+            rows: list[Row] = self.table(result).to_pylist()
+            return rows
+        if isinstance(result, Mapping):
+            return [self._named(dict(result))]
+        raise TypeError(
+            f"the parser returned {type(result).__name__}; a row is a dict or a tuple, several are "
+            "a list of them or a table (pandas, Arrow), None is no row"
+        )
+
+    def batch(self, rows: list[Row]) -> pa.RecordBatch:
+        """Return rows as one batch of the declared types."""
+        return self._complete(pa.RecordBatch.from_pylist(rows, schema=self._schema))
+
+    def table(self, result: Any) -> pa.RecordBatch:
+        """Return a table, or rows, as one batch of the declared types."""
+        if not is_table(result):
+            return self.batch(self.rows(result))
+        found = self._as_arrow(result)
+        arrays = [self._column(found, field) for field in self._schema]
+        return self._complete(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def explained(self, rows: list[Row], error: Exception) -> Exception:
+        """Return the error with the row that it is about."""
+        for row in rows:
+            for name, value in row.items():
+                try:
+                    pa.array([value], self._schema.field(name).type)
+                except MISFITS:
+                    return ValueError(
+                        f"the column {name!r}: {_shown(value)} does not fit {self._types[name]}; "
+                        f"the row: {_shown(row)}"
+                    )
+            if any(row.get(name) is None for name in self._required):
+                return ValueError(f"{error}; the row: {_shown(row)}")
+        return error
+
+    def _as_arrow(self, result: Any) -> pa.Table:
+        if not _is_pandas(result):
+            found = pa.table(result)
+            self._refuse_unknown(found.column_names)
+            return found
+        self._refuse_unknown(list(result.columns))
+        wanted = pa.schema([self._schema.field(name) for name in result.columns])
+        return pa.Table.from_pandas(result, schema=wanted, preserve_index=False)
+
+    def _column(self, found: pa.Table, field: pa.Field) -> pa.Array:
+        if field.name not in found.column_names:
+            return pa.nulls(found.num_rows, field.type)
+        given = found.column(field.name)
+        if _is_text(given.type) and not _is_text(field.type):
+            raise TypeError(
+                f"the column {field.name!r} is text, and the table has {self._types[field.name]}"
+            )
+        column = given.cast(field.type).combine_chunks()
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name in self._required:
+            if batch.column(name).null_count:
+                raise ValueError(f"the column {name!r} is required, and the parser gave no value")
+        return batch
+
+    def _refuse_unknown(self, names: list[str]) -> None:
+        unknown = next((name for name in names if name not in self.names), None)
+        if unknown is not None:
+            raise ValueError(
+                f"the parser returned the column {unknown!r}, which is not declared; "
+                f"{nearest(str(unknown), self._order)}"
+            )
+
+    def _named(self, row: Row) -> Row:
+        if not row.keys() <= self.names:
+            self._refuse_unknown(list(row))
+        return row
+
+    def _from_tuple(self, row: tuple[Any, ...]) -> Row:
+        if len(row) != len(self._order):
+            raise ValueError(
+                f"the parser returned {len(row)} values; the schema has {len(self._order)} columns: "
+                f"{', '.join(self._order)}"
+            )
+        return dict(zip(self._order, row, strict=True))
+
+
+def is_table(result: Any) -> bool:
+    """Say whether this is a table rather than rows.
+
+    >>> is_table(pa.table({"a": [1]})), is_table([{"a": 1}])
+    (True, False)
+    """
+    return hasattr(result, "__arrow_c_stream__") or isinstance(result, pa.RecordBatch)
+
+
+def _is_pandas(result: Any) -> bool:
+    return type(result).__module__.partition(".")[0] == "pandas"
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _shown(value: Any) -> str:
+    text = "".join(_printable(repr(value)))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _printable(text: str) -> Iterator[str]:
+    return (sign if sign.isprintable() else " " for sign in text[: 2 * _SHOWN])
