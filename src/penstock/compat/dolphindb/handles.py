@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 from weakref import WeakSet
 
@@ -63,8 +64,14 @@ def _callable(given: ErrCallback | None) -> ErrCallback | None:
 
 @atexit.register
 def _end() -> None:
-    for one in list(_consumers):
-        one.close()
-    for each in list(_producers):
-        if len(each):
-            each.flush(each.timeout_ms / 1000)
+    # What one of them raises must not keep the others from their end.
+    with ExitStack() as stack:
+        for sending in _producers:
+            stack.callback(_deliver, sending)
+        for reading in _consumers:
+            stack.callback(reading.close)
+
+
+def _deliver(sending: Producer) -> None:
+    if len(sending):
+        sending.flush(sending.timeout_ms / 1000)

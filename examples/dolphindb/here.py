@@ -1,0 +1,23 @@
+"""What the scripts take for granted: a broker, a topic that is there, a group that nobody else uses."""
+
+import time
+
+from penstock import Admin, find_connection
+
+CONNECTION = find_connection()
+BROKERS = CONNECTION.brokers
+# A machine that is busy needs longer than the second that a poll waits by itself.
+PATIENCE = 30_000
+
+
+def new_topic(name: str, partitions: int = 1) -> str:
+    """A topic that only this run has, so that its offsets begin at 0."""
+    topic = f"{name}-{unique()}"
+    with Admin(CONNECTION) as admin:
+        admin.create_topic(topic, partitions)
+    return topic
+
+
+def unique() -> str:
+    """What the documentation writes as string(now())."""
+    return str(time.time_ns())

@@ -1,0 +1,16 @@
+"""SASL with Kerberos: needs a librdkafka that was built with it, and says so where it was not."""
+
+from penstock.compat import dolphindb as kafka
+from penstock.errors import SetupError
+
+producerCfg = {}
+producerCfg["metadata.broker.list"] = "aftersale2:9094"
+producerCfg["sasl.mechanisms"] = "GSSAPI"
+producerCfg["security.protocol"] = "sasl_plaintext"
+producerCfg["sasl.kerberos.service.name"] = "kafkaAdmin"
+producerCfg["sasl.kerberos.principal"] = "kafkaclient@EXAMPLE.COM"
+producerCfg["sasl.kerberos.keytab"] = "/path_to_kerberos/kerberos/kafkaclient.keytab"
+try:
+    producer = kafka.producer(producerCfg)
+except SetupError as error:
+    print(error)
