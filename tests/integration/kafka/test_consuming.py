@@ -120,6 +120,22 @@ def test_assign_takes_a_mapping_scalars_or_vectors(
         assert consumer.assignment == set()
 
 
+def test_the_offsets_of_an_assignment_are_told_until_it_ends(
+    twins: Twins, connection: Connection, group: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic(2)
+    fill(connection, topic, ["0"])
+    with twins.consumer(connection, group, **FROM_START) as consumer:
+        consumer.assign({(topic, 0): 4, (topic, 1): 0})
+        assert consumer.assigned_at == {(topic, 0): 4, (topic, 1): 0}
+        consumer.unassign()
+        assert consumer.assigned_at == {}
+        # Where a group shares its partitions out, nobody says where to begin.
+        consumer.subscribe(topic)
+        assert len(drained(consumer, 1)) == 1
+        assert consumer.assigned_at == {(topic, 0): -1000, (topic, 1): -1000}
+
+
 def test_vectors_of_different_lengths_are_refused(twins: Twins, connection: Connection) -> None:
     with (
         twins.consumer(connection) as consumer,

@@ -24,8 +24,9 @@ _NOTHING: Answer = (NO_MESSAGE, None)
 def answer_of(record: Record) -> Answer:
     """One record as the plugin gives it; one that does not decode keeps its bytes.
 
-    >>> answer_of(Record.of("test", 0, 7, key=b"k", value=[1], timestamp=1))
-    ('', ('test', 'k', [1], 0, np.datetime64('1970-01-01T00:00:00.001')))
+    >>> error, message = answer_of(Record.of("test", 0, 7, key=b"k", value=[1], timestamp=1))
+    >>> error, message[:4], str(message[4])
+    ('', ('test', 'k', [1], 0), '1970-01-01T00:00:00.001')
     """
     error = "" if record.error is None else str(record.error)
     value = to_python(record.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.compat.dolphindb.arguments import format_of, milliseconds
-from penstock.errors import QueueFullError
+from penstock.errors import ConfigError, QueueFullError
 from penstock.kafka import Producer
 
 
@@ -28,10 +28,9 @@ def produce(  # noqa: PLR0917 - the plugin's order
     A vector or table over `getMessageSize()` goes out as several messages. The call returns at once;
     while the queue is full it waits, and raises `Local: Queue full` only when the brokers take nothing.
     """
-    if type(partition).__name__ in ("bool", "bool_"):
-        partition = older[0] if older else None
+    format, place = format_of(marshalType, "dolphindb"), _partition(partition, *older)
     try:
-        producer.produce(topic, key, value, format_of(marshalType, "dolphindb"), partition)
+        producer.produce(topic, key, value, format, place)
     except QueueFullError as full:
         raise QueueFullError(f"Local: Queue full: {full}", full.retry_after) from full
 
@@ -49,3 +48,16 @@ def getProducerTime(producer: Producer) -> int:
 def setProducerTime(producer: Producer, timeout: int) -> None:
     """Set how long a request may take, in milliseconds."""
     producer.timeout_ms = milliseconds(timeout)
+
+
+def _partition(given: Any, *older: Any) -> Any:
+    """The partition, behind the boolean that scripts of version 1.30 may have in its place."""
+    flag = type(given).__name__ in ("bool", "bool_")
+    if len(older) > flag:
+        raise ConfigError(
+            f"{1 + len(older)} values behind the format are not allowed; allowed: a partition, "
+            "or, as in version 1.30, a boolean and a partition"
+        )
+    if flag:
+        return older[0] if older else None
+    return given
