@@ -4,12 +4,12 @@ from penstock.compat import dolphindb as kafka
 from penstock.errors import SetupError
 
 producerCfg = {}
-producerCfg["metadata.broker.list"] = "aftersale2:9094"
+producerCfg["metadata.broker.list"] = "kafka.example.com:9094"
 producerCfg["sasl.mechanisms"] = "GSSAPI"
 producerCfg["security.protocol"] = "sasl_plaintext"
 producerCfg["sasl.kerberos.service.name"] = "kafkaAdmin"
-producerCfg["sasl.kerberos.principal"] = "kafkaclient@EXAMPLE.COM"
-producerCfg["sasl.kerberos.keytab"] = "/path_to_kerberos/kerberos/kafkaclient.keytab"
+producerCfg["sasl.kerberos.principal"] = "client@EXAMPLE.COM"
+producerCfg["sasl.kerberos.keytab"] = "/etc/client.keytab"
 try:
     producer = kafka.producer(producerCfg)
 except SetupError as error:

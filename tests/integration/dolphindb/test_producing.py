@@ -42,6 +42,15 @@ def test_a_producer_takes_a_dictionary_and_tells_its_callback_of_errors() -> Non
     assert "127.0.0.1:1" in message or "brokers" in message
 
 
+@documented_error("unresolved")
+def test_a_host_without_an_address_is_told_to_the_callback() -> None:
+    told: list[str] = []
+    config = {"bootstrap.servers": "no-such-host.invalid:9094"}
+    with kafka.producer(config, lambda _level, _name, message: told.append(message)) as producer:
+        eventually(lambda: (producer.poll(0.1), told)[1])
+    assert "Failed to resolve 'no-such-host.invalid:9094'" in told[0]
+
+
 @documented_error("no-brokers")
 def test_a_client_without_brokers_is_refused() -> None:
     for make in (kafka.producer, kafka.consumer):
