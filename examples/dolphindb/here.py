@@ -1,6 +1,7 @@
 """What the scripts take for granted: a broker, a topic that is there, a group that nobody else uses."""
 
 import time
+from collections.abc import Callable
 
 from penstock import Admin, find_connection
 
@@ -21,3 +22,12 @@ def new_topic(name: str, partitions: int = 1) -> str:
 def unique() -> str:
     """What the documentation writes as string(now())."""
     return str(time.time_ns())
+
+
+def until(condition: Callable[[], bool], milliseconds: int) -> None:
+    """Wait for what happens in the background."""
+    deadline = time.monotonic() + milliseconds / 1000
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {milliseconds} ms")
+        time.sleep(0.05)

@@ -19,7 +19,7 @@ kafka.assign(consumer, offsetTopic, 0, 3)
 kafka.consumerPoll(consumer, PATIENCE, "PLAIN")
 kafka.consumerPoll(consumer, PATIENCE, "PLAIN")
 
-# It was assigned at 3; a subscription would show -1000.
+# The plugin tells no offset here: -1000.
 print(kafka.getAssignment(consumer).drop(columns="topic").to_string(index=False))
 # The next one to read is 5, and nothing is committed yet.
 print(kafka.getOffsetInfo(consumer, offsetTopic, 0).drop(columns="topic").to_string(index=False))

@@ -29,11 +29,16 @@ def run(connection: Connection, tmp_path: Path) -> Run:
         }
         done = subprocess.run(
             [sys.executable, SCRIPTS / f"{name}.py"],
-            env={**os.environ, **settings, "PYTHONIOENCODING": "utf-8"},
+            env={
+                **os.environ,
+                **settings,
+                "PYTHONIOENCODING": "utf-8",
+                "PENSTOCK_JOBS": str(tmp_path / "jobs.sqlite"),
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
@@ -86,7 +91,7 @@ def test_the_worked_example_of_offsets(run: Run) -> None:
     names = ["partition", "minOffset", "maxOffset", "offsetPosition", "offsetCommitted"]
     assert cells(run("offset_info")) == [
         ["partition", "offset"],
-        ["0", "3"],
+        ["0", "-1000"],
         names,
         ["0", "0", "10", "5", "-1001"],
         names,
@@ -165,7 +170,7 @@ def test_offsets_by_hand(run: Run) -> None:
         head,
         ["0", "0", "-1001"],
         head,
-        ["0", "0", "0"],
+        ["0", "0", "-1000"],
         ["(-1001,", "-1001)"],
         head,
         ["0", "0", "4"],
@@ -189,3 +194,39 @@ def test_large_values_go_out_in_pieces(run: Run) -> None:
     sizes, first, pieces, *table = run("sizes")
     assert (sizes, first, pieces) == ("900000 10000", "[0 1]", "59 118")
     assert cells(table) == [["a", "b", "c", "d"], ["0", "1", "x", "10.8", "I"]]
+
+
+def test_jobs_in_the_background(run: Run) -> None:
+    lines = cells(run("sub_jobs"))
+    assert lines[:4] == [
+        ["date", "id", "msg"],
+        ["2024-08-30", "1", "kafka"],
+        ["2024-08-30", "2", "zookeeper"],
+        ["2024-08-30", "3", "raft"],
+    ]
+    assert lines[4:12] == [
+        ["topic", "date", "id", "msg"],
+        ["msgTopic2", "2024-08-30", "1", "buy"],
+        ["msgTopic2", "2024-08-30", "2", "withdraw"],
+        ["msgTopic2", "2024-08-31", "1", "sell"],
+        ["msgTopic2", "2024-09-01", "1", "buy"],
+        ["msgTopic2", "2024-09-01", "2", "sell"],
+        ["msgTopic2", "2024-09-01", "3", "sell"],
+        ["msgTopic2", "2024-09-01", "4", "withdraw"],
+    ]
+    assert lines[13:15] == [
+        ["subJob1", "3", "0", "True", "1000", "0.1", "False"],
+        ["subjob2", "3", "0", "False", "0", "1.0", "False"],
+    ]
+    assert lines[15:] == [["0", "jobs", "are", "left"]]
+
+
+def test_a_job_of_version_1_30(run: Run) -> None:
+    lines = run("threads")
+    assert cells(lines[:4]) == [
+        ["id", "time", "value"],
+        ["XFDSN:NZ_AH1", "2022-01-01", "00:00:00.000", "10"],
+        ["XFDSN:NZ_AH1", "2022-01-01", "00:00:00.001", "11"],
+        ["XFDSN:NZ_AH1", "2022-01-01", "00:00:00.002", "12"],
+    ]
+    assert lines[4:] == ["['test:0:get mseed data']", "[]"]

@@ -55,11 +55,6 @@ def test_no_function_is_missing() -> None:
     assert sum(map(len, names.values())) == 95
 
 
-def test_only_the_jobs_are_left_for_later() -> None:
-    later = {row["name"] for each in SYSTEMS for row in each["functions"] if row.get("later")}
-    assert later == {"createSubJob", "getJobStat", "cancelSubJob", "getSubJobConsumer"}
-
-
 @pytest.mark.parametrize("row", ROWS)
 def test_a_call_exists_and_is_the_one_that_the_row_shows(row: dict[str, Any]) -> None:
     for name in row["uses"]:

@@ -13,7 +13,7 @@ import typer
 
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, counted, print_json, print_table, say, write
-from penstock.cli.pipelines import Definition, on_the_cluster_given
+from penstock.cli.pipelines import on_the_cluster_given
 from penstock.errors import ConfigError, nearest
 from penstock.pipeline import Pipeline, read_pipeline
 
@@ -34,6 +34,9 @@ class Stage(str, Enum):
     write = "write"
 
 
+Definition = Annotated[
+    Path, typer.Argument(metavar="FILE|JOB", help="A pipeline definition (YAML), or a job's name.")
+]
 StageOption = Annotated[Stage | None, typer.Option(help="Only those that failed there.")]
 ErrorOption = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only those whose error has this text.")
@@ -220,7 +223,11 @@ def drop_letters(
 
 
 def _pipeline(context: typer.Context, file: Path) -> Pipeline:
-    return on_the_cluster_given(read_pipeline(file), context.obj)
+    if file.suffix in (".yaml", ".yml") or file.exists():
+        return on_the_cluster_given(read_pipeline(file), context.obj)
+    from penstock.jobs import find_job  # noqa: PLC0415 - it brings Spark along
+
+    return on_the_cluster_given(find_job(str(file)).pipeline, context.obj)
 
 
 def _waiting(pipeline: Pipeline) -> list[DeadLetter]:

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
     "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
+    "jobs": Entry("penstock.cli.jobs:app", "Topics into tables in the background, kept.", True),
     "deadletters": Entry(
         "penstock.cli.deadletters:app", "List, show, replay and drop bad records.", True
     ),

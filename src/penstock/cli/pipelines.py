@@ -45,7 +45,7 @@ def run(
     fetch_shown(jars.SPARK_GROUPS)
     say(f"starting {pipeline.name} (Spark {pipeline.spark.master})")
     try:
-        with start(pipeline, once=once) as running, _interruptible() as interrupted:
+        with start(pipeline, once=once) as running, interruptible() as interrupted:
             watch(running, until=interrupted.is_set)
             running.stop()
             say(summary(running.progress()))
@@ -63,7 +63,7 @@ def on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
 
 
 @contextmanager
-def _interruptible() -> Iterator[Event]:
+def interruptible() -> Iterator[Event]:
     """The first Ctrl-C or SIGTERM asks for a stop in order; the second one ends at once."""
     asked = Event()
 

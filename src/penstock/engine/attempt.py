@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from penstock.config import Connection
 
 
+# The columns of a record, as Spark's connector gives them, with headers.
+RECORD = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "timestampType int, headers array<struct<key:string,value:binary>>"
+)
+
+
 class Attempt:
     """A pipeline's query and what it holds while it runs. Made, it runs."""
 
@@ -156,6 +163,12 @@ def prepare_sinks(
     pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
     letters = dead_letters_of(pipeline.name)
     pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
+
+
+def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:
+    """Return the columns of the rows that reach the sink, without reading a record."""
+    records = spark.createDataFrame([], RECORD)
+    return _after_steps(pipeline, spark, pipeline.decode.decode(records))
 
 
 def _after_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> StructType:

@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine import State
 from penstock.errors import ConfigError, nearest
 from penstock.jobs.definition import (
+    Bounds,
+    Description,
     Parser,
-    batching,
-    decode_of,
-    origin_of,
-    pipeline_name,
+    describe,
     pipeline_of,
-    promised,
     same_place,
 )
 from penstock.jobs.job import Job
 from penstock.jobs.keeper import keeper
 from penstock.jobs.keeping import kept
 from penstock.jobs.store import Kept, Store, taken
-from penstock.jobs.table import Table
 from penstock.kafka import Consumer
 
 if TYPE_CHECKING:
@@ -85,50 +82,35 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
     A job is kept: after a restart of the process `resume_jobs`, or the same call, goes on where it was.
     The same call may bring another parser; other topics or another table are another job.
     """
-    origin = origin_of(source, connection, group, start)
-    chosen = name or origin.named
-    place = Table.of(table)
-    sink = place.definition(pipeline_name(chosen))
-    commits = auto_commit if auto_commit is not None else not origin.commits_itself
-    definition = {
-        "name": pipeline_name(chosen),
-        **({"connection": origin.connection} if origin.connection is not None else {}),
-        "group": origin.group,
-        "commit": commits or origin.commits_itself,
-        "source": {"kafka": origin.source | batching(batch_size, throttle, queue_depth)},
-        "decode": decode_of(parser, schema, place, as_table),
-        "steps": list(steps),
-        "sink": sink,
-        "delivery": str(delivery or promised(sink).value),
+    said = describe(
+        source,
+        table,
+        parser,
+        name,
+        bounds=Bounds(throttle, batch_size, queue_depth),
+        auto_commit=auto_commit,
+        as_table=as_table,
+        connection=connection,
+        group=group,
+        start=start,
+        schema=schema,
+        steps=steps,
+        delivery=delivery,
         **options,
-    }
-    said = {
-        "as_table": as_table,
-        "batch_size": batch_size,
-        "throttle": throttle,
-        "auto_commit": commits,
-    }
-    return create(chosen, definition, said, store, consumer=origin.consumer, table=place)
+    )
+    return create(said, store)
 
 
-def create(
-    name: str,
-    definition: dict[str, Any],
-    options: dict[str, Any],
-    store: Store | None = None,
-    *,
-    consumer: Consumer | None = None,
-    table: Table | None = None,
-) -> Job:
-    """Keep a job with this definition of a pipeline, and run it."""
-    if keeper.find(name):
-        raise taken(name)
+def create(said: Description, store: Store | None = None) -> Job:
+    """Keep a job and run it."""
+    if keeper.find(said.name):
+        raise taken(said.name)
     held = store or Store()
-    job = Job(held, name, table if table and table.columns else None)
-    is_new = keep(held, name, definition, options)
-    if consumer is not None:
-        consumer.unsubscribe()  # a member of the group would be in the way of the job's commits
-        job._consumer = consumer
+    job = Job(held, said.name, said.table)
+    is_new = keep(held, said)
+    if said.consumer is not None:
+        said.consumer.unsubscribe()  # a member of the group would be in the way of the job's commits
+        job.give(said.consumer)
     try:
         return job.start()
     except BaseException:
@@ -137,9 +119,10 @@ def create(
         raise
 
 
-def keep(store: Store, name: str, definition: dict[str, Any], options: dict[str, Any]) -> bool:
-    """Keep a definition; one that is kept already may be renewed. Say whether it is a new job."""
-    data = kept(definition)
+def keep(store: Store, said: Description) -> bool:
+    """Keep a description; one that is kept already may be renewed. Say whether it is a new job."""
+    name, options = said.name, said.options
+    data = kept(said.definition)
     pipeline_of(data)  # what is wrong with it is told now
     found = store.get(name)
     if found is None:

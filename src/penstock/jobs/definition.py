@@ -60,8 +60,7 @@ def origin_of(given: Any, connection: Any, group: str | None, start: Any) -> Ori
 def _of_consumer(consumer: Consumer, connection: Any, group: str | None) -> Origin:
     if connection is not None or group is not None:
         raise ConfigError("the consumer has its own connection and group: give the consumer alone")
-    settings = consumer.connection.to_config()
-    start: Any = _STARTS[str(settings.get("auto.offset.reset", "latest"))]
+    start: Any = _STARTS[str(consumer.setting("auto.offset.reset", "latest"))]
     topics = consumer.subscription
     if not topics and (assigned := consumer.assigned_at):
         topics = sorted({topic for topic, _ in assigned})
@@ -71,12 +70,11 @@ def _of_consumer(consumer: Consumer, connection: Any, group: str | None) -> Orig
     which: dict[str, Any] = {"topics": topics}
     if any(topic.startswith("^") for topic in topics):
         which = {"pattern": "|".join(topics)}
-    commits = str(settings.get("enable.auto.commit", True)).lower() == "true"
     return Origin(
         {**which, "start": start},
         consumer.connection,
-        consumer.connection.group_id or "",
-        commits_itself=commits,
+        str(consumer.setting("group.id", "")),
+        commits_itself=consumer.commits_itself,
         consumer=consumer,
     )
 
@@ -115,7 +113,7 @@ def pipeline_name(job: str) -> str:
     """Return the name of a job's pipeline: the job's own, where a pipeline may have it.
 
     >>> pipeline_name("trades"), pipeline_name("test:0:get data")
-    ('trades', 'test-0-get-data-0ae8a7')
+    ('trades', 'test-0-get-data-3801b9')
     """
     if _NAME.fullmatch(job):
         return job
@@ -131,16 +129,95 @@ def promised(sink: Any) -> Delivery:
     return Delivery.EXACTLY_ONCE if exactly else Delivery.AT_LEAST_ONCE
 
 
-def batching(batch_size: int, throttle: float, queue_depth: int) -> dict[str, Any]:
-    """Return the bounds of a hand-over, as the source has them."""
-    if queue_depth < 1:
-        raise ConfigError(f"queue_depth is {queue_depth}; at least one record must fit")
-    if throttle < 0:
-        raise ConfigError(f"throttle is {throttle}; it is a number of seconds, 0 or more")
-    bounds: dict[str, Any] = {"max_records_per_batch": queue_depth}
-    if batch_size > 1 and throttle:
-        bounds |= {"min_records_per_batch": min(batch_size, queue_depth), "max_wait": throttle}
-    return bounds
+@dataclass(frozen=True)
+class Bounds:
+    """How much is handed over at once, and how long a hand-over waits for more."""
+
+    throttle: float = 1.0
+    batch_size: int = 0
+    queue_depth: int = 1_000_000
+
+    def for_source(self) -> dict[str, Any]:
+        """Return the bounds as the source has them.
+
+        >>> Bounds(0.5, 100).for_source()
+        {'max_records_per_batch': 1000000, 'min_records_per_batch': 100, 'max_wait': 0.5}
+        """
+        if self.queue_depth < 1:
+            raise ConfigError(f"queue_depth is {self.queue_depth}; at least one record must fit")
+        if self.throttle < 0:
+            raise ConfigError(f"throttle is {self.throttle}; it is a number of seconds, 0 or more")
+        bounds: dict[str, Any] = {"max_records_per_batch": self.queue_depth}
+        if self.batch_size > 1 and self.throttle:
+            least = min(self.batch_size, self.queue_depth)
+            bounds |= {"min_records_per_batch": least, "max_wait": self.throttle}
+        return bounds
+
+
+@dataclass(frozen=True)
+class Description:
+    """A job before it is kept: the definition of its pipeline, and what was said beside it."""
+
+    name: str
+    definition: dict[str, Any]
+    options: dict[str, Any]
+    consumer: Consumer | None = None
+    table: Table | None = None
+
+    @classmethod
+    def of_pipeline(cls, definition: Mapping[str, Any]) -> Description:
+        """Return the job that runs a pipeline as it was written down."""
+        options = {
+            "as_table": False,
+            "batch_size": 0,
+            "throttle": 1.0,
+            "auto_commit": definition.get("commit", True),
+        }
+        return cls(str(definition["name"]), dict(definition), options)
+
+
+def describe(
+    source: Any,
+    table: Any,
+    parser: Parser = None,
+    name: str | None = None,
+    *,
+    bounds: Bounds,
+    auto_commit: bool | None = None,
+    as_table: bool | str = False,
+    connection: Any = None,
+    group: str | None = None,
+    start: Any = "earliest",
+    schema: str | None = None,
+    steps: Sequence[Any] = (),
+    delivery: str | None = None,
+    **more: Any,
+) -> Description:
+    """Return the description of a job from what `create_job` is given."""
+    origin = origin_of(source, connection, group, start)
+    chosen = name or origin.named
+    place = Table.of(table)
+    sink = place.definition(pipeline_name(chosen))
+    commits = auto_commit if auto_commit is not None else not origin.commits_itself
+    definition = {
+        "name": pipeline_name(chosen),
+        **({"connection": origin.connection} if origin.connection is not None else {}),
+        "group": origin.group,
+        "commit": commits or origin.commits_itself,
+        "source": {"kafka": origin.source | bounds.for_source()},
+        "decode": decode_of(parser, schema, place, as_table),
+        "steps": list(steps),
+        "sink": sink,
+        "delivery": str(delivery or promised(sink).value),
+        **more,
+    }
+    options = {
+        "as_table": as_table,
+        "batch_size": bounds.batch_size,
+        "throttle": bounds.throttle,
+        "auto_commit": commits,
+    }
+    return Description(chosen, definition, options, origin.consumer, place)
 
 
 def pipeline_of(definition: Mapping[str, Any]) -> Pipeline:

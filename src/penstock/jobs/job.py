@@ -69,8 +69,8 @@ class Job:
     @property
     def table(self) -> Table:
         """The job's table, to look at."""
-        if self._table is None:
-            self._table = _table_of(self.pipeline)
+        if self._table is None or not self._table.is_readable:
+            self._table = _readable(self._table, self.pipeline)
         return self._table
 
     @property
@@ -80,6 +80,10 @@ class Job:
             pipeline = self.pipeline
             self._consumer = Consumer(pipeline.connection, group_id=pipeline.group_id)
         return self._consumer
+
+    def give(self, consumer: Consumer) -> None:
+        """Have this consumer of the group, instead of one of its own."""
+        self._consumer = consumer
 
     def progress(self) -> Progress:
         """Return how it is going since this process has run it: the engine's own view."""
@@ -148,10 +152,10 @@ class Job:
 
     def end(self) -> bool:
         """Stop what runs in this process; say whether anything did."""
-        keeper.forget(self.name)
         running, self._running = self._running, None
         if running is None:
             return False
+        keeper.forget(self.name)
         running.stop()
         return True
 
@@ -168,14 +172,9 @@ class Job:
         self.stop()
 
 
-def _table_of(pipeline: Pipeline) -> Table:
+def _readable(table: Table | None, pipeline: Pipeline) -> Table:
     """Return a view on the rows that a pipeline's sink holds."""
-    from penstock.config import find_connection  # noqa: PLC0415
-
     sink = pipeline.sink
     if isinstance(sink, MemorySink):
         return Table(None, sink.table, key=sink.key)
-    columns = getattr(pipeline.decode, "schema_", None)
-    connection = pipeline.connection or find_connection(None)
-    reader = Reader(sink, connection, pipeline.name, columns.ddl() if columns else "value binary")
-    return Table(columns.ddl() if columns else None, sink).read_with(reader)
+    return (Table(None, sink) if table is None else table).read_with(Reader(pipeline))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.config import Connection
+from penstock.config import find_connection
+from penstock.engine import sink_schema, spark_session
 from penstock.errors import ConfigError
-from penstock.pipeline import Opening, Sink
+from penstock.pipeline import Opening, Pipeline, Sink
 from penstock.pipeline.registry import component
 from penstock.pipeline.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame
 
 _MEMORY = "memory"
 
@@ -73,6 +75,11 @@ class Table:
         main = component("sink", kind).main_option
         return {kind: (dict(options) if isinstance(options, Mapping) else {main: options}) | keyed}
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is known how to read the rows."""
+        return self._memory_name is not None or self._reader is not None
+
     def read_with(self, reader: Reader) -> Table:
         """Have something that reads the rows."""
         self._reader = reader
@@ -123,13 +130,10 @@ class Table:
 
 
 class Reader:
-    """Reads the rows that a sink outside of this process holds."""
+    """Reads the rows that a pipeline's sink outside of this process holds."""
 
-    def __init__(self, sink: Sink, connection: Connection, pipeline: str, columns: str) -> None:
-        self._sink = sink
-        self._connection = connection
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._columns = columns
 
     def rows(self, count: int | None) -> pa.Table:
         """Return all rows, or some."""
@@ -143,14 +147,11 @@ class Reader:
         found = self._frame()
         return 0 if found is None else found.count()
 
-    def _frame(self) -> Any:
-        from pyspark.sql.types import StructType  # noqa: PLC0415
-
-        from penstock.engine import spark_session  # noqa: PLC0415
-
-        schema = cast(StructType, StructType.fromDDL(self._columns))
-        opening = Opening(spark_session(), schema, self._pipeline, self._connection)
-        return self._sink.read_back(opening)
+    def _frame(self) -> DataFrame | None:
+        pipeline, spark = self._pipeline, spark_session()
+        connection = pipeline.connection or find_connection(None)
+        schema = sink_schema(pipeline, spark)
+        return pipeline.sink.read_back(Opening(spark, schema, pipeline.name, connection))
 
 
 def _ddl(columns: Any) -> str:

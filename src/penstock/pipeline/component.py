@@ -178,7 +178,7 @@ class Sink(Component):
         """Return what the target holds now, None before its first write: dead letters are read back."""
         raise ConfigError(
             f"what the sink {self.name!r} was given cannot be read back; dead letters that shall be "
-            "listed and replayed go to a topic, files, delta or iceberg"
+            "listed and replayed go to a topic, files, delta, iceberg or jdbc"
         )
 
     def tidy(self, batch: Batch) -> None:

@@ -206,7 +206,8 @@ def test_partitions_are_assigned_and_given_back(
     kafka.assign(consumer, topic, 1, 3)
     assert value(kafka.consumerPoll(consumer)) == [7]
     table = kafka.getAssignment(consumer)
-    assert table.to_dict("list") == {"topic": [topic], "partition": [1], "offset": [3]}
+    assert table.to_dict("list") == {"topic": [topic], "partition": [1], "offset": [-1000]}
+    assert consumer.assigned_at == {(topic, 1): 3}
     kafka.assign(consumer, np.array([topic, topic]), np.array([0, 1]), [4, 4])
     found = kafka.consumerPollBatch(consumer, 2)
     assert sorted(value(answer)[0] for answer in found) == [8, 9]

@@ -32,6 +32,12 @@ try:
         unsubscribe,
     )
     from penstock.compat.dolphindb.handles import consumer, producer
+    from penstock.compat.dolphindb.jobs import (
+        cancelSubJob,
+        createSubJob,
+        getJobStat,
+        getSubJobConsumer,
+    )
     from penstock.compat.dolphindb.json_text import parseJsonTable, toStdJson
     from penstock.compat.dolphindb.metadata import getMetadata
     from penstock.compat.dolphindb.offsets import (
@@ -75,6 +81,7 @@ try:
         setBufferSize,
         setMessageSize,
     )
+    from penstock.compat.dolphindb.tables import keyedTable, streamTable, table
 except ModuleNotFoundError as missing:
     raise missing_extra(missing, "penstock.compat.dolphindb", "spark") from missing
 
@@ -82,11 +89,13 @@ __all__ = [
     "assign",
     "asyncCommit",
     "asyncCommitTopic",
+    "cancelSubJob",
     "commit",
     "commitTopic",
     "consumer",
     "consumerPoll",
     "consumerPollBatch",
+    "createSubJob",
     "disforToQueue",
     "eventBool",
     "eventGetError",
@@ -100,6 +109,7 @@ __all__ = [
     "getConsumerTime",
     "getEventMessageCount",
     "getEventName",
+    "getJobStat",
     "getMainQueue",
     "getMemId",
     "getMessageSize",
@@ -111,6 +121,8 @@ __all__ = [
     "getPartitionQueue",
     "getProducerTime",
     "getQueueTime",
+    "getSubJobConsumer",
+    "keyedTable",
     "parseJsonTable",
     "pollByteStream",
     "pollDict",
@@ -128,7 +140,9 @@ __all__ = [
     "setQueueTime",
     "storeConsumedOffset",
     "storeOffset",
+    "streamTable",
     "subscribe",
+    "table",
     "toStdJson",
     "unassign",
     "unsubscribe",

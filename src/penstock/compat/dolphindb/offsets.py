@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_NOT_TOLD = -1000
+
+
 def getAssignment(consumer: Consumer) -> DataFrame:
     """The partitions that are read, as a table of topic, partition and offset.
 
-    The offset is the one that `assign` was given; -1000 where none was, as after `subscribe`.
+    As the plugin prints it the offset is -1000 always; `consumer.assigned_at` has those of `assign`.
     """
-    return places(consumer.assigned_at)
+    return places(dict.fromkeys(consumer.assignment, _NOT_TOLD))
 
 
 def getOffset(consumer: Consumer, topic: Any, partition: Any) -> Any:

@@ -14,7 +14,7 @@ import msgspec
 from pyspark.sql import functions as f
 
 from penstock.config import Connection, find_connection
-from penstock.engine.attempt import prepare_sinks
+from penstock.engine.attempt import RECORD, prepare_sinks
 from penstock.engine.letters.box import Letterbox
 from penstock.engine.letters.letter import DeadLetter
 from penstock.engine.places import locked, state_folder
@@ -26,11 +26,6 @@ from penstock.pipeline.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_RECORD = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "timestampType int, headers array<struct<key:string,value:binary>>"
-)
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class _Replay:
     def run(self, number: int, planned: list[DeadLetter]) -> Written:
         rows = [_as_record(letter) for letter in planned]
         records = (
-            self._spark.createDataFrame(rows, _RECORD).coalesce(1).sortWithinPartitions("offset")
+            self._spark.createDataFrame(rows, RECORD).coalesce(1).sortWithinPartitions("offset")
         )
         decoded = self._pipeline.decode.decode(records)
         prepare_sinks(self._pipeline, self._spark, decoded, self._connection)

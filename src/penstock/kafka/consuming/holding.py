@@ -66,7 +66,7 @@ class Holding:
         )
         self.callbacks = self._handle.callbacks
         self.stores = bool(self._handle.get("enable.auto.offset.store", True))
-        self.keeps_place = self.stores and (self.reads_ahead or self._commits_itself)
+        self.keeps_place = self.stores and (self.reads_ahead or self.commits_itself)
         if self.keeps_place:
             # librdkafka would store what it gave to us; what counts is what we gave to the caller.
             self._handle.put("enable.auto.offset.store", False)
@@ -170,8 +170,13 @@ class Holding:
 
     # -- how it is made
 
+    def setting(self, key: str, default: Any = None) -> Any:
+        """Return one of the settings that the consumer was made with, by librdkafka's name."""
+        return self._handle.get(key, default)
+
     @property
-    def _commits_itself(self) -> bool:
+    def commits_itself(self) -> bool:
+        """Whether offsets are committed by the clock, without being asked for."""
         return bool(self._handle.get("enable.auto.commit"))
 
     def _named(self) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -137,6 +137,10 @@ class Session(ABC):
     @abstractmethod
     def settle(self, layout: Layout) -> None:
         """Bring the staged rows into the table: the newest of each key replaces or deletes."""
+
+    @abstractmethod
+    def read(self, table: Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of a table one after the other, with these columns."""
 
     @abstractmethod
     def commit(self) -> None:

@@ -22,6 +22,7 @@ from penstock.sinks.jdbc.database import (
 )
 from penstock.sinks.jdbc.databases import database
 from penstock.sinks.jdbc.preparing import need_columns, need_table, ready, ready_for_marks
+from penstock.sinks.jdbc.reading import as_frame
 from penstock.sinks.jdbc.relay import Relay
 from penstock.sinks.jdbc.tasks import Newest
 from penstock.sinks.tables import KeyedSink
@@ -84,6 +85,15 @@ class JdbcSink(KeyedSink):
         """Write the rows and their mark in one transaction; what is there already is only counted."""
         if not self._written(batch):
             batch.rows.write.format("noop").mode("overwrite").save()
+
+    def read_back(self, opening: Opening) -> DataFrame | None:
+        """Return the rows of the table: those of the columns asked for that it has."""
+        with self._database().session() as session:
+            if (found := session.columns(self._target)) is None:
+                return None
+            columns = known_table(self._database(), found, self.stored(opening.schema))
+            rows = session.read(self._target, columns.names)
+            return as_frame(opening.spark, rows, columns)
 
     def _written(self, batch: Batch) -> bool:
         with self._database().session() as session:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pymysql
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, SSCursor
 from pyspark.sql.types import BinaryType, StructField
 
 from penstock.errors import ConfigError, RefusedError
@@ -141,6 +141,13 @@ class MariaDBSession(Session):
             table, gone = _SAY.table(layout.table), _SAY.name(GONE)
             newest = _SAY.newest(layout)
             self._do(f"DELETE t FROM {table} t JOIN ({newest}) n ON {same} WHERE n.{gone}")
+
+    def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows as the server sends them."""
+        query = f"SELECT {_SAY.names(names)} FROM {_SAY.table(table)}"  # noqa: S608 - quoted
+        with self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(query)
+            yield from cursor
 
     def commit(self) -> None:
         """Keep what was done."""

@@ -115,6 +115,13 @@ class PostgreSQLSession(Session):
             )
             self._do(_DELETE, table, newest, sql.Identifier(GONE), same)
 
+    def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows by a cursor on the server, which sends some at a time."""
+        query = sql.SQL("SELECT {} FROM {}").format(_list(names), _name(table))
+        with self._connection.cursor(name="penstock_read") as cursor:
+            cursor.itersize = 10_000
+            yield from cursor.execute(query)
+
     def commit(self) -> None:
         """Keep what was done."""
         self._connection.commit()

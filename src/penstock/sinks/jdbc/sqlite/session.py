@@ -123,6 +123,11 @@ class SQLiteSession(Session):
             table = _SAY.table(layout.table)
             self._connection.execute(f"DELETE FROM {table} WHERE ({key}) IN ({gone})")  # noqa: S608
 
+    def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Return the rows as SQLite steps through them."""
+        query = f"SELECT {_SAY.names(names)} FROM {_SAY.table(table)}"  # noqa: S608 - quoted
+        yield from self._connection.execute(query)
+
     def commit(self) -> None:
         """Keep what was done."""
         self._connection.execute("COMMIT")

@@ -1,0 +1,143 @@
+"""`penstock jobs` as a user meets it: create, list, run, stats, logs, show, dead letters, cancel."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from penstock import Connection
+from penstock.testing import eventually, fill
+
+PARSER = """\
+def parse(value, key):
+    number, text = value.split(",")
+    return {"n": int(number), "text": text}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "parsers.py").write_text(PARSER)
+    return os.environ | {"PENSTOCK_JOBS": str(tmp_path / "jobs.sqlite")}
+
+
+Penstock = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def penstock(home: dict[str, str], tmp_path: Path) -> Penstock:
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*_command(), *map(str, arguments)],
+            capture_output=True, text=True, timeout=240, check=False, env=home, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def runner(home: dict[str, str], tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts `penstock jobs run`."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*_command(), "jobs", "run"], env=home, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        begun.append(process)
+        return process
+
+    yield begin
+    for process in begun:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _command() -> list[str]:
+    return [str(Path(sys.executable).with_name("penstock"))]
+
+
+def listed(penstock: Penstock) -> dict[str, dict[str, object]]:
+    return {job["name"]: job for job in orjson.loads(penstock("jobs", "list", "--json").stdout)}
+
+
+def test_a_job_from_its_creation_to_its_end(
+    penstock: Penstock,
+    runner: Callable[[], subprocess.Popen[str]],
+    connection: Connection,
+    unique: str,
+) -> None:
+    fill(connection, unique, ["1,one", "2,two", "oops", "3,three"])
+    made = penstock(
+        "--brokers", connection.brokers, "jobs", "create", unique, "-t", unique,
+        "--parser", "parsers:parse", "--schema", "n bigint, text string",
+        "--table", "files: table",
+    )  # fmt: skip
+    assert f"to run it: penstock jobs run {unique}" in made.stderr
+    assert listed(penstock)[unique]["state"] == "STOPPED"
+
+    running = runner()
+    eventually(lambda: listed(penstock)[unique]["processed"] == 3, timeout=180, every=1)
+    found = listed(penstock)[unique]
+    assert (found["state"], found["failed"], found["lag"]) == ("RUNNING", 1, 0)
+    assert str(found["last_error"]).startswith(f"{unique}-0-2: ValueError: not enough values")
+
+    running.send_signal(signal.SIGINT)
+    assert running.wait(120) == 130
+    assert listed(penstock)[unique]["state"] == "STOPPED"
+
+    (stats,) = orjson.loads(penstock("jobs", "stats", unique, "--json").stdout)
+    assert (stats["actionName"], stats["processedMsgCount"], stats["failedMsgCount"]) == (
+        unique,
+        3,
+        1,
+    )
+    assert "parsers:parse" in penstock("jobs", "show", unique).stdout
+    texts = penstock("jobs", "logs", unique).stdout
+    assert [texts.count(word) for word in ("created", "started", "1 records failed")] == [1, 1, 1]
+    letters = orjson.loads(penstock("deadletters", "list", unique, "--json").stdout)
+    assert [letter["id"] for letter in letters] == [f"{unique}-0-2"]
+
+    assert f"{unique} is cancelled" in penstock("jobs", "cancel", unique, "--yes").stderr
+    assert listed(penstock) == {}
+    assert "there is no job" in penstock("jobs", "show", unique, code=2).stderr
+
+
+def test_a_running_process_takes_new_jobs_and_ends_cancelled_ones(
+    penstock: Penstock,
+    runner: Callable[[], subprocess.Popen[str]],
+    connection: Connection,
+    unique: str,
+    tmp_path: Path,
+) -> None:
+    fill(connection, unique, ['{"n": 1}'])
+    runner()
+    file = tmp_path / "later.yaml"
+    file.write_text(
+        f'name: {unique}\nconnection: {{bootstrap.servers: "{connection.brokers}"}}\n'
+        f'source: {{kafka: "{unique}"}}\ndecode: {{json: {{schema: "n bigint"}}}}\n'
+        f'sink: {{files: "{tmp_path}/rows"}}\nstate: "{tmp_path}/state"\n'
+    )
+    penstock("jobs", "create", file)
+    eventually(lambda: listed(penstock)[unique]["processed"] == 1, timeout=180, every=1)
+    assert "there is a job" in penstock("jobs", "create", file, code=2).stderr
+
+    penstock("jobs", "cancel", unique, "--yes")
+    eventually(lambda: listed(penstock) == {}, timeout=120, every=1)
+
+
+def test_what_is_wrong_is_told(penstock: Penstock) -> None:
+    assert "which topics does 'x' read" in penstock("jobs", "create", "x", code=2).stderr
+    wrong = penstock("jobs", "create", "x", "-t", "t", "--table", "nonsense", code=2)
+    assert "--table 'nonsense' is no sink" in wrong.stderr
+    assert "no job is kept" in penstock("jobs", "list").stderr
