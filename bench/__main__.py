@@ -1,6 +1,6 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
-Not among the default cases, as it takes long and needs a PostgreSQL: ARGS=sinks.
+Not among the default cases, as they take long and need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ def main() -> None:
     given = parser.parse_args()
     for end in (signal.SIGINT, signal.SIGTERM):  # both leave by the same door, past every clean-up
         signal.signal(end, signal.default_int_handler)
-    results = _plain(given) if set(given.cases) - {"sinks"} else []
+    results = _plain(given) if set(given.cases) - {"sinks", "jobs"} else []
     if "sinks" in given.cases:
         results += _sinks(given)
+    if "jobs" in given.cases:
+        results += _jobs(given)
     if results:
         report(results)
 
@@ -38,6 +40,15 @@ def _sinks(given: argparse.Namespace) -> list[Result]:
 
     try:
         return sinks.run(given.rows, given.rounds, given.sinks)
+    finally:
+        stop_session()
+
+
+def _jobs(given: argparse.Namespace) -> list[Result]:
+    from bench import jobs
+
+    try:
+        return jobs.run(given.rows, given.rounds)
     finally:
         stop_session()
 

@@ -81,7 +81,7 @@ class Stage:
             with start(pipeline, once=True) as running:
                 running.wait()
 
-        return Side(f"ours, {delivery}", self.rows, self._turn(target, self.rows, work))
+        return Side(f"ours, {delivery}", self.rows, self.turn(target, self.rows, work))
 
     def by_hand(self, target: Target) -> Side:
         jobs = Jobs(self.spark, self.connection, TOPIC)
@@ -89,14 +89,14 @@ class Stage:
         def work(name: str) -> None:
             target.spark(jobs, name)
 
-        return Side("Spark by hand", self.rows, self._turn(target, self.rows, work))
+        return Side("Spark by hand", self.rows, self.turn(target, self.rows, work))
 
     def quix(self, title: str, target: Target, task: Callable[[str], dict[str, object]]) -> Side:
         def work(name: str) -> float:
             more = {"brokers": self.connection.brokers, "guarantee": AT_LEAST} | task(name)
             return quix.run(FEW_TOPIC, self.few, target.place(name), more, LIMIT)
 
-        turn = self._turn(target, self.few, work)
+        turn = self.turn(target, self.few, work)
         return Side(f"Quix Streams{title}", self.few, turn, warm_up=False)
 
     def connect(
@@ -110,9 +110,9 @@ class Stage:
         def work(name: str) -> float:
             return self.worker.run(name, settings(name), rows, counter(name), LIMIT)
 
-        return Side(f"Connect, {title}", rows, self._turn(target, rows, work))
+        return Side(f"Connect, {title}", rows, self.turn(target, rows, work))
 
-    def _turn(self, target: Target, rows: int, work: Work) -> Callable[[], float]:
+    def turn(self, target: Target, rows: int, work: Work) -> Callable[[], float]:
         """Time the work on a fresh table, then see that every row is there."""
 
         def turn() -> float:

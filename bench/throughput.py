@@ -102,7 +102,7 @@ class _Sides:
 
     def map_in_arrow(self, sink: str) -> Run:
         def rows() -> Any:
-            return self._records().select("value").mapInArrow(_parse_batches, SCHEMA)
+            return self._records().select("value").mapInArrow(parse_batches, SCHEMA)
 
         return lambda: self._write(rows(), sink)
 
@@ -119,7 +119,7 @@ class _Sides:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _parse_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parse_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = pa.schema(
         [
             ("id", pa.int64()),

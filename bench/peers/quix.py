@@ -6,38 +6,22 @@ committed: starting Python and joining the group do not count.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from bench.data import PARTITIONS
 from bench.harness import GaveUpError
-from penstock.config.places import cache_dir
+from bench.peers.environment import python
 from penstock.embedded.process import tail
 
-REQUIREMENTS = Path(__file__).with_name("quix-requirements.txt")
 APPLICATION = Path(__file__).with_name("quix_app.py")
 PROCESSES = 2
 _numbers = itertools.count()
-
-
-def python() -> Path:
-    """Give the interpreter of the environment, made when it is missing."""
-    key = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    home = cache_dir() / "peers" / f"quix-{key}"
-    interpreter = home / "bin" / "python"
-    if not (home / ".complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        install = [interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS]
-        subprocess.run(install, check=True)
-        (home / ".complete").touch()
-    return interpreter
 
 
 def run(topic: str, rows: int, folder: Path, task: dict[str, Any], limit: float) -> float:
@@ -73,7 +57,7 @@ def run(topic: str, rows: int, folder: Path, task: dict[str, Any], limit: float)
 def _start(task: dict[str, Any], folder: Path, number: int) -> subprocess.Popen[str]:
     with (folder / f"_quix-{number}.log").open("wb") as log:
         return subprocess.Popen(
-            [python(), APPLICATION, json.dumps(task)],
+            [python("quix"), APPLICATION, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

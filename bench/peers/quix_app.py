@@ -23,6 +23,8 @@ def row(value):
 
 def connect(task, app, records):
     kind = task["sink"]
+    if kind == "none":
+        return records.apply(row)
     if kind == "kafka":
         return records.apply(row).to_topic(app.topic(task["target"], value_serializer="json"))
     if kind == "postgresql":

@@ -330,4 +330,4 @@ def _cell(value: Any) -> Any:
 def _store() -> Store:
     from penstock.jobs import Store  # noqa: PLC0415
 
-    return Store()
+    return Store.default()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine import State
-from penstock.errors import ConfigError, nearest
+from penstock.errors import ConfigError, TransientError, nearest
 from penstock.jobs.definition import (
     Bounds,
     Description,
@@ -23,10 +23,12 @@ from penstock.jobs.job import Job
 from penstock.jobs.keeper import keeper
 from penstock.jobs.keeping import kept
 from penstock.jobs.store import Kept, Store, taken
-from penstock.kafka import Consumer
+from penstock.kafka import Admin, Consumer
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_LEAVING = 10.0
 
 
 def create_job(  # noqa: PLR0917 - the order of createSubJob
@@ -103,13 +105,15 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
 
 def create(said: Description, store: Store | None = None) -> Job:
     """Keep a job and run it."""
-    if keeper.find(said.name):
-        raise taken(said.name)
-    held = store or Store()
+    if found := keeper.find(said.name):
+        if found.runs_here:
+            raise taken(said.name)
+        found.end()
+    held = store or Store.default()
     job = Job(held, said.name, said.table)
     is_new = keep(held, said)
     if said.consumer is not None:
-        said.consumer.unsubscribe()  # a member of the group would be in the way of the job's commits
+        _leave(said.consumer)
         job.give(said.consumer)
     try:
         return job.start()
@@ -117,6 +121,20 @@ def create(said: Description, store: Store | None = None) -> Job:
         if is_new:
             job.forget()
         raise
+
+
+def _leave(consumer: Consumer) -> None:
+    """Let the consumer leave its group: a member would be in the way of the job's commits."""
+    member = consumer.member_id
+    consumer.unsubscribe()
+    if member is None:
+        return
+    group, deadline = str(consumer.setting("group.id")), time.monotonic() + _LEAVING
+    with Admin(consumer.connection) as admin:
+        while any(member == one.id for one in admin.describe_group(group).members):
+            if time.monotonic() > deadline:
+                raise TransientError(f"the consumer does not leave the group {group!r}; try again")
+            time.sleep(0.05)
 
 
 def keep(store: Store, said: Description) -> bool:
@@ -145,7 +163,7 @@ def keep(store: Store, said: Description) -> bool:
 
 def jobs(store: Store | None = None) -> list[Job]:
     """Return every job, whether it runs in this process, in another, or nowhere."""
-    held = store or Store()
+    held = store or Store.default()
     return [keeper.find(found.name) or Job(held, found.name) for found in held.all()]
 
 
@@ -153,7 +171,7 @@ def job_stats(store: Store | None = None) -> pd.DataFrame:
     """Return a table of all jobs: what they did, what failed, how far behind they are."""
     from penstock.jobs.statistics import table_of  # noqa: PLC0415
 
-    held = store or Store()
+    held = store or Store.default()
     return table_of(_now(held, found) for found in held.all())
 
 
@@ -164,7 +182,7 @@ def _now(store: Store, found: Kept) -> Kept:
 
 def resume_jobs(store: Store | None = None, names: Sequence[str] = ()) -> list[Job]:
     """Run the jobs that are kept and run nowhere, from where they were; return those that run now."""
-    held = store or Store()
+    held = store or Store.default()
     wanted = [find_job(name, held) for name in names] or jobs(held)
     return [job.start() for job in wanted if names or not job.kept.is_alive]
 
@@ -173,7 +191,7 @@ def find_job(what: Job | str | int, store: Store | None = None) -> Job:
     """Return a job by its handle, its name or its subscription id; a name wins over an id."""
     if isinstance(what, Job):
         return what
-    held = store or Store()
+    held = store or Store.default()
     found = held.get(str(what)) or held.by_id(str(what))
     if found is None:
         names = [job.name for job in held.all()]

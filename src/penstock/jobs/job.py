@@ -121,13 +121,18 @@ class Job:
 
     def start(self) -> Job:
         """Run the job in this process, from where it was."""
-        if self._running is None or not self._running.is_active:
+        if not self.runs_here:
             self._running = start(
                 self.pipeline, on_batch=lambda done: self.store.count(self.name, done)
             )
             keeper.keep(self)
             self.store.note(self.name, "started")
         return self
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this process runs it."""
+        return self._running is not None and self._running.is_active
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job ends, at most `timeout` seconds; say whether it has ended."""

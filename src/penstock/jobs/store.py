@@ -113,8 +113,8 @@ class Event:
 class Store:
     """Jobs in a database; `place` is a file for SQLite or an address as SQLAlchemy writes it."""
 
-    def __init__(self, place: str | Path | None = None) -> None:
-        given = str(place or os.environ.get(PLACE) or data_dir() / "jobs.sqlite")
+    def __init__(self, place: str | Path) -> None:
+        given = str(place)
         self.file = None if "://" in given else Path(given).absolute()
         url = given if self.file is None else f"sqlite:///{self.file}"
         if self.file is not None:
@@ -127,6 +127,14 @@ class Store:
             _data.create_all(self._engine)
         except SQLAlchemyError as error:
             raise SetupError(f"the jobs in {self.place} cannot be opened: {error}") from None
+
+    @classmethod
+    def default(cls) -> Store:
+        """Return the user's own store, the same one each time."""
+        place = os.environ.get(PLACE) or str(data_dir() / "jobs.sqlite")
+        if place not in _opened:
+            _opened[place] = cls(place)
+        return _opened[place]
 
     def close(self) -> None:
         """Let go of the database."""
@@ -235,6 +243,9 @@ class Store:
     def _update(self, name: str, **changed: Any) -> None:
         with self._engine.begin() as session:
             session.execute(_jobs.update().where(_jobs.c.name == name).values(**changed))
+
+
+_opened: dict[str, Store] = {}
 
 
 def taken(name: str) -> ConfigError:
