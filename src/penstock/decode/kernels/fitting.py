@@ -18,6 +18,7 @@ from penstock.pipeline.schema import Schema
 Row = dict[str, Any]
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _SHOWN = 200
+_LOOKED_AT = 100
 
 
 class Fitting:
@@ -63,14 +64,19 @@ class Fitting:
         """Return a table, or rows, as one batch of the declared types."""
         if not is_table(result):
             return self.batch(self.rows(result))
-        found = self._as_arrow(result)
-        arrays = [self._column(found, field) for field in self._schema]
-        return self._complete(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        try:
+            found = self._as_arrow(result)
+            arrays = [self._column(found, field) for field in self._schema]
+            return self._complete(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        except MISFITS as error:
+            raise self.explained(_first_rows(result), error) from None
 
     def explained(self, rows: list[Row], error: Exception) -> Exception:
         """Return the error with the row that it is about."""
         for row in rows:
             for name, value in row.items():
+                if name not in self.names:
+                    return error
                 try:
                     pa.array([value], self._schema.field(name).type)
                 except MISFITS:
@@ -137,6 +143,13 @@ def is_table(result: Any) -> bool:
     (True, False)
     """
     return hasattr(result, "__arrow_c_stream__") or isinstance(result, pa.RecordBatch)
+
+
+def _first_rows(result: Any) -> list[Row]:
+    """Some rows to show: a large table that does not fit is halved, and comes again."""
+    few = result[:_LOOKED_AT]
+    rows: list[Row] = few.to_dict("records") if _is_pandas(few) else pa.table(few).to_pylist()
+    return rows
 
 
 def _is_pandas(result: Any) -> bool:

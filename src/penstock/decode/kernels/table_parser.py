@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.decode.kernels.failure import Failure
-from penstock.decode.kernels.fitting import MISFITS, Fitting
+from penstock.decode.kernels.fitting import Fitting
 from penstock.decode.kernels.outcome import Decoded
 from penstock.decode.kernels.parser import failure
 from penstock.errors import TransientError
@@ -38,7 +38,7 @@ class TableParserKernel:
         if not batch.num_rows:
             return self._fitting.batch([])
         try:
-            return self._parsed(batch)
+            return self._fitting.table(self._parse(self._as_table(batch)))
         except TransientError:
             raise
         except Exception as error:  # the parser is the user's
@@ -52,26 +52,7 @@ class TableParserKernel:
         ]
         return pa.concat_batches(halves)
 
-    def _parsed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        result = self._parse(self._as_table(batch))
-        try:
-            return self._fitting.table(result)
-        except MISFITS as error:
-            if batch.num_rows == 1:
-                raise self._with_row(result, error) from None
-            raise
-
     def _as_table(self, batch: pa.RecordBatch) -> Any:
         columns = {new: batch.column(old).cast(pa.string()) for old, new in _NAMES.items()}
         table = pa.table(columns)
         return table.to_pandas() if self._form == "pandas" else table
-
-    def _with_row(self, result: Any, error: Exception) -> Exception:
-        if hasattr(result, "to_dict"):  # pandas
-            rows = result.to_dict("records")
-        elif hasattr(result, "to_pylist"):  # Arrow
-            rows = result.to_pylist()
-        else:
-            return error
-        known = [row for row in rows if row.keys() <= self._fitting.names]
-        return self._fitting.explained(known, error)
