@@ -22,6 +22,8 @@ from penstock.embedded.java import find_java
 from penstock.errors import MissingExtraError, SetupError
 
 START_DEADLINE = 120.0
+# An archive has 200 MB, and each upgrade of Java, Spark or a jar makes another one.
+_UNUSED = 14 * 86400.0
 
 # What Spark reaches into on Java 17 and newer.
 _OPENED = (
@@ -97,17 +99,19 @@ class _Archive:
 
     def options(self) -> list[str]:
         if self.path.exists():
+            self.path.touch()  # so that it is known to be in use
             return [f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto"]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._remove_drafts()
+        self._remove_old()
         return [f"-XX:ArchiveClassesAtExit={self.fresh}"]
 
-    def _remove_drafts(self) -> None:
-        """Remove what processes left behind that were killed before they could keep it."""
-        for draft in self.path.parent.glob(f"{self.path.stem}.*"):
-            pid = draft.suffix.removeprefix(".")
-            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-                draft.unlink(missing_ok=True)
+    def _remove_old(self) -> None:
+        """Remove what killed processes left half made, and what nobody has used for long."""
+        for file in self.path.parent.glob("spark-*"):
+            pid = file.suffix.removeprefix(".")
+            left = pid.isdigit() and not Path(f"/proc/{pid}").exists()
+            if left or time.time() - file.stat().st_mtime > _UNUSED:
+                file.unlink(missing_ok=True)
 
     def keep(self) -> None:
         if self.fresh.exists():

@@ -9,8 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pymysql
 import pytest
+from pydantic import SecretStr
 from tests.integration.sinks.databases import Place, place
+from tests.services.mariadb import PASSWORD as MARIADB_PASSWORD
+from tests.services.mariadb import MariaDb
 from tests.services.postgres import PASSWORD
 
 from penstock.errors import ConfigError, RefusedError, TransientError
@@ -201,3 +205,22 @@ def test_what_a_task_refuses_keeps_its_kind(spark: Any, tmp_path: Path) -> None:
     sink = db.prepared("real double")
     with pytest.raises(RefusedError, match="the column 'real' has a NaN"):
         sink.write(db.batch("real double", [(float("nan"),)]))
+
+
+def test_a_file_that_we_did_not_offer_is_not_sent_to_mariadb(
+    mariadb: MariaDb, tmp_path: Path
+) -> None:
+    from penstock.sinks.jdbc.mariadb.database import MariaDB
+
+    secret = tmp_path / "secret"
+    secret.write_text("1\n")
+    address = Address.read(mariadb.url, SecretStr(MARIADB_PASSWORD))
+    with mariadb.connect() as other:
+        other.cursor().execute("CREATE TABLE loot (line TEXT)")
+    # The server asks for the file that the statement names, as one that was taken over could.
+    load = "LOAD DATA LOCAL INFILE %s INTO TABLE loot"
+    with (
+        pytest.raises(pymysql.InternalError, match="the server asked for the file"),
+        MariaDB(address).session() as session,
+    ):
+        session._do(load, [str(secret)])

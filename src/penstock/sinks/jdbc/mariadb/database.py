@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pymysql
-from pymysql.cursors import Cursor
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, BooleanType, DataType
@@ -21,6 +20,7 @@ from penstock.sinks.jdbc.database import (
 )
 from penstock.sinks.jdbc.kinds import textual
 from penstock.sinks.jdbc.mariadb.errors import told
+from penstock.sinks.jdbc.mariadb.files import OwnFilesOnly
 from penstock.sinks.jdbc.mariadb.kinds import known
 from penstock.sinks.jdbc.mariadb.session import MariaDBSession
 from penstock.sinks.jdbc.texts import csv_in_utc
@@ -41,13 +41,13 @@ class MariaDB(Database):
         except pymysql.MySQLError as error:
             raise self.told(error) or error from None
 
-    def _connect(self) -> pymysql.Connection[Cursor]:
+    def _connect(self) -> OwnFilesOnly:
         address = self.address
         secret = address.password
         secured: dict[str, Any] = {
             name: value for name, value in address.options.items() if name.startswith("ssl_")
         }
-        return pymysql.Connection(
+        return OwnFilesOnly(
             host=address.host,
             port=address.port or 3306,
             user=address.user,

@@ -24,6 +24,7 @@ from penstock.sinks.jdbc.database import (
     Session,
     Table,
 )
+from penstock.sinks.jdbc.mariadb.files import OwnFilesOnly
 from penstock.sinks.jdbc.mariadb.kinds import key_kind, name_of
 from penstock.sinks.jdbc.phrases import MARKS_COLUMNS, Phrases
 
@@ -40,7 +41,7 @@ _TRANSACTIONAL = ("InnoDB", "ROCKSDB")
 class MariaDBSession(Session):
     """One transaction on one connection."""
 
-    def __init__(self, connection: pymysql.Connection[Cursor]) -> None:
+    def __init__(self, connection: OwnFilesOnly) -> None:
         self._connection = connection
         for setting in _SETTINGS:
             self._do(setting)
@@ -108,6 +109,7 @@ class MariaDBSession(Session):
             self._stage(layout)
         load = _load(layout)
         with tempfile.NamedTemporaryFile(prefix="penstock-", suffix=".csv") as file:
+            self._connection.sends = file.name
 
             def put(frame: bytes) -> None:
                 file.seek(0)
