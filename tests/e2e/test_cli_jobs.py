@@ -141,3 +141,35 @@ def test_what_is_wrong_is_told(penstock: Penstock) -> None:
     wrong = penstock("jobs", "create", "x", "-t", "t", "--table", "nonsense", code=2)
     assert "--table 'nonsense' is no sink" in wrong.stderr
     assert "no job is kept" in penstock("jobs", "list").stderr
+
+
+SCRIPT = """\
+import sys
+import penstock
+
+topic, brokers, state = sys.argv[1:]
+job = penstock.create_job(
+    topic, penstock.Table("n bigint"), name=topic, connection=brokers, state=state
+)
+print("started", flush=True)
+job.wait()
+"""
+
+
+def test_ctrl_c_in_a_script_stops_its_jobs_in_order(
+    home: dict[str, str], penstock: Penstock, connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    fill(connection, unique, ['{"n": 1}'])
+    script = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, unique, connection.brokers, str(tmp_path / "state")],
+        env=home, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        eventually(lambda: listed(penstock).get(unique, {}).get("processed") == 1, 180, every=1)
+        script.send_signal(signal.SIGINT)
+        _, said = script.communicate(timeout=120)
+    finally:
+        script.kill()
+    assert "KeyboardInterrupt" in said
+    assert listed(penstock)[unique]["state"] == "STOPPED"
+    assert "stopped" in penstock("jobs", "logs", unique).stdout
