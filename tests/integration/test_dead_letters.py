@@ -137,18 +137,19 @@ def test_a_parser_that_changes_its_mind_fails_the_batch_and_loses_nothing(
     assert set(pq.read_table(tmp_path / "table").column("n").to_pylist()) == {1, 2}
 
 
-def test_a_step_in_python_that_raises_fails_the_pipeline_with_its_reason(
+def test_a_step_in_python_that_raises_on_everything_fails_the_pipeline_with_its_reason(
     connection: Connection, topic: Any, pipeline: Any
 ) -> None:
     def explode(_table: Any) -> Any:
         raise RuntimeError("boom in the step")
 
-    fill(connection, topic(), ["1"])
+    fill(connection, topic(), ["1", "2", "3"])
     definition = pipeline(
         source={"kafka": topic()},
         decode="text",
         steps=[{"python": {"function": explode, "schema": "value string"}}],
         sink="discard",
+        max_refused=1,
     )
 
     with (
