@@ -13,7 +13,7 @@ from bench.harness import Result, report
 from penstock import Broker
 from penstock.engine import stop_session
 
-SINKS = ("parquet", "json", "delta", "iceberg", "postgresql", "kafka")
+SINKS = ("parquet", "json", "lines", "delta", "iceberg", "postgresql", "kafka")
 
 
 def main() -> None:

@@ -80,7 +80,7 @@ class _Work:
                 spark=self.stage.options,
             )
             while job.progress().records < self.stage.rows:
-                time.sleep(0.02)
+                time.sleep(0.1)
             job.cancel()
 
         return work

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tests.services.postgres import Postgres
 
@@ -26,6 +27,7 @@ from penstock.pipeline import SparkOptions
 TOPIC, FEW_TOPIC = "trades", "trades-few"
 FEWER = 5
 LIMIT = 300.0
+JSON = {"json": {"schema": SCHEMA}}
 EXACTLY, AT_LEAST = "exactly-once", "at-least-once"
 # All members of a peer's group are there when it divides the partitions: nobody moves in mid-work.
 BROKER = {"group.initial.rebalance.delay.ms": 1000}
@@ -66,13 +68,13 @@ class Stage:
         self._closing.callback(server.remove)
         return server
 
-    def ours(self, target: Target, delivery: str) -> Side:
+    def ours(self, target: Target, delivery: str, decode: Any = JSON) -> Side:
         def work(name: str) -> None:
             pipeline = Pipeline(
                 name=name,
                 connection=self.connection,
                 source={"kafka": TOPIC},
-                decode={"json": {"schema": SCHEMA}},
+                decode=decode,
                 sink=target.sink(name),
                 delivery=delivery,
                 state=str(self.scratch / "state"),

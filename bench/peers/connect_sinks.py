@@ -38,6 +38,11 @@ def file_sink(topic: str, path: Path) -> dict[str, str]:
     }
 
 
+def row_sink(topic: str, path: Path) -> dict[str, str]:
+    """Each record read as a row with the declared columns, and printed as a line."""
+    return file_sink(topic, path) | _AS_ROWS
+
+
 def lines_in(path: Path) -> Count:
     """Count the lines; what was read once is not read again."""
     seen = lines = 0
