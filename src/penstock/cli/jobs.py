@@ -314,9 +314,7 @@ def _print(jobs: Sequence[Kept], as_json: bool) -> None:
 
 
 def _chosen(store: Store, names: Sequence[str]) -> list[Kept]:
-    from penstock.jobs import find_job  # noqa: PLC0415
-
-    return [find_job(name, store).kept for name in names] or store.all()
+    return [store.find(name) for name in names] or store.all()
 
 
 def _cell(value: Any) -> Any:

@@ -1,18 +1,41 @@
-"""Spark: the session, the batch loop, delivery, dead letters, progress."""
+"""Spark: the session, the batch loop, delivery, dead letters, progress.
 
-from penstock.engine.attempt import sink_schema
-from penstock.engine.progress import Done, Progress, State
-from penstock.engine.running import Running, start
-from penstock.engine.session import session_log, spark_session, stop_session
+The names are loaded when they are first used: who only looks at a progress needs no Spark.
+"""
 
-__all__ = [
-    "Done",
-    "Progress",
-    "Running",
-    "State",
-    "session_log",
-    "sink_schema",
-    "spark_session",
-    "start",
-    "stop_session",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine.attempt import sink_schema as sink_schema
+    from penstock.engine.progress import Done as Done
+    from penstock.engine.progress import Progress as Progress
+    from penstock.engine.progress import State as State
+    from penstock.engine.running import Running as Running
+    from penstock.engine.running import start as start
+    from penstock.engine.session import session_log as session_log
+    from penstock.engine.session import spark_session as spark_session
+    from penstock.engine.session import stop_session as stop_session
+
+_PLACES = {
+    "Done": "progress",
+    "Progress": "progress",
+    "Running": "running",
+    "State": "progress",
+    "session_log": "session",
+    "sink_schema": "attempt",
+    "spark_session": "session",
+    "start": "running",
+    "stop_session": "session",
+}
+__all__ = [*_PLACES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'penstock.engine' has no attribute {name!r}")
+    value = getattr(import_module(f"penstock.engine.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value

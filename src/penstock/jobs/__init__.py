@@ -1,27 +1,43 @@
-"""Jobs: a topic, through a parser, into a table, in the background; kept over restarts."""
+"""Jobs: a topic, through a parser, into a table, in the background; kept over restarts.
 
-from penstock.jobs.creating import (
-    cancel,
-    create_job,
-    find_job,
-    job_consumer,
-    job_stats,
-    jobs,
-    resume_jobs,
-)
-from penstock.jobs.job import Job
-from penstock.jobs.store import Store
-from penstock.jobs.table import Table
+The names are loaded when they are first used: who only looks at what is kept needs no Spark.
+"""
 
-__all__ = [
-    "Job",
-    "Store",
-    "Table",
-    "cancel",
-    "create_job",
-    "find_job",
-    "job_consumer",
-    "job_stats",
-    "jobs",
-    "resume_jobs",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.jobs.creating import cancel as cancel
+    from penstock.jobs.creating import create_job as create_job
+    from penstock.jobs.creating import find_job as find_job
+    from penstock.jobs.creating import job_consumer as job_consumer
+    from penstock.jobs.creating import job_stats as job_stats
+    from penstock.jobs.creating import jobs as jobs
+    from penstock.jobs.creating import resume_jobs as resume_jobs
+    from penstock.jobs.job import Job as Job
+    from penstock.jobs.store import Store as Store
+    from penstock.jobs.table import Table as Table
+
+_PLACES = {
+    "Job": "job",
+    "Store": "store",
+    "Table": "table",
+    "cancel": "creating",
+    "create_job": "creating",
+    "find_job": "creating",
+    "job_consumer": "creating",
+    "job_stats": "creating",
+    "jobs": "creating",
+    "resume_jobs": "creating",
+}
+__all__ = [*_PLACES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'penstock.jobs' has no attribute {name!r}")
+    value = getattr(import_module(f"penstock.jobs.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value

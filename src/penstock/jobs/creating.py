@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine import State
-from penstock.errors import ConfigError, TransientError, nearest
+from penstock.errors import ConfigError, TransientError
 from penstock.jobs.definition import (
     Bounds,
     Description,
@@ -134,7 +134,9 @@ def _leave(consumer: Consumer) -> None:
         while any(member == one.id for one in admin.describe_group(group).members):
             if time.monotonic() > deadline:
                 raise TransientError(f"the consumer does not leave the group {group!r}; try again")
-            time.sleep(0.05)
+            consumer.poll(
+                50
+            )  # librdkafka leaves when its callbacks have run, and they run in a poll
 
 
 def keep(store: Store, said: Description) -> bool:
@@ -192,13 +194,7 @@ def find_job(what: Job | str | int, store: Store | None = None) -> Job:
     if isinstance(what, Job):
         return what
     held = store or Store.default()
-    found = held.get(str(what)) or held.by_id(str(what))
-    if found is None:
-        names = [job.name for job in held.all()]
-        raise ConfigError(
-            f"there is no job {what!r}; "
-            + (nearest(str(what), names) if names else "none is kept: create_job makes one")
-        )
+    found = held.find(what)
     return keeper.find(found.name) or Job(held, found.name)
 
 

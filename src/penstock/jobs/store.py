@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from penstock.config.places import data_dir
 from penstock.config.secrets import mask
 from penstock.engine import Done, State
-from penstock.errors import ConfigError, SetupError
+from penstock.errors import ConfigError, SetupError, nearest
 from penstock.jobs.keeping import by_value
 
 PLACE = "PENSTOCK_JOBS"
@@ -167,6 +167,15 @@ class Store:
     def by_id(self, number: str) -> Kept | None:
         """Return the job with this subscription id."""
         return next(self._found(_jobs.c.id == number), None)
+
+    def find(self, what: str | int) -> Kept:
+        """Return a job by its name or its subscription id; a name wins over an id."""
+        found = self.get(str(what)) or self.by_id(str(what))
+        if found is None:
+            names = [job.name for job in self.all()]
+            hint = nearest(str(what), names) if names else "none is kept: create_job makes one"
+            raise ConfigError(f"there is no job {what!r}; {hint}")
+        return found
 
     def all(self) -> list[Kept]:
         """Return every job, the oldest first."""
