@@ -79,6 +79,7 @@ def processed(home: dict[str, str], name: str) -> int:
 
 
 def test_a_job_from_its_creation_to_its_end(
+    home: dict[str, str],
     penstock: Penstock,
     runner: Callable[[], subprocess.Popen[str]],
     connection: Connection,
@@ -95,6 +96,7 @@ def test_a_job_from_its_creation_to_its_end(
 
     running = runner()
     eventually(lambda: processed(home, unique) == 3, timeout=180, every=0.5)
+    eventually(lambda: Store(home["PENSTOCK_JOBS"]).find(unique).state == "RUNNING", every=0.5)
     found = listed(penstock)[unique]
     assert (found["state"], found["failed"], found["lag"]) == ("RUNNING", 1, 0)
     assert str(found["last_error"]).startswith(f"{unique}-0-2: ValueError: not enough values")
