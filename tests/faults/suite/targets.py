@@ -78,6 +78,8 @@ def _from_files(setting: Setting) -> Iterator[Row]:
 
 def _from_json_files(setting: Setting) -> Iterator[Row]:
     for file in (setting.folder / "table").glob("*.json*"):
+        if file.name.startswith("."):  # Hadoop's checksums
+            continue
         for line in file.read_text(encoding="utf-8").splitlines():
             row = orjson.loads(line)
             yield row["kafka_partition"], row["kafka_offset"], row["n"]
