@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -24,7 +26,7 @@ from penstock.errors import ConfigError, SetupError, nearest
 from penstock.jobs.keeping import by_value
 
 PLACE = "PENSTOCK_JOBS"
-# A job whose process has not been heard of for so long does not run any more.
+# A job whose process on another machine has not been heard of for so long does not run any more.
 SILENT = 15.0
 _EVENTS = 1000
 
@@ -52,6 +54,8 @@ _jobs = sa.Table(
     sa.Column("state", sa.String(20), nullable=False),
     sa.Column("lag", sa.BigInteger, nullable=False),
     sa.Column("seen", sa.Double, nullable=False),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
 )
 _events = sa.Table(
     "penstock_job_events",
@@ -87,12 +91,17 @@ class Kept:
     state: str = State.STARTING.value
     lag: int = 0
     seen: float = 0.0
+    host: str = ""
+    pid: int = 0
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that runs it was heard of just now."""
-        ended = self.state in (State.STOPPED.value, State.FAILED.value)
-        return not ended and time.time() - self.seen < SILENT
+        """Whether the process that runs it lives, as far as can be seen from here."""
+        if not self.host or self.state in (State.STOPPED.value, State.FAILED.value):
+            return False
+        if self.host == socket.gethostname():
+            return _lives(self.pid, self.seen)
+        return time.time() - self.seen < SILENT
 
     @property
     def shown_state(self) -> str:
@@ -208,7 +217,8 @@ class Store:
 
     def seen(self, name: str, state: State, lag: int) -> None:
         """Note that the job's process lives, and how the job is."""
-        self._update(name, state=state.value, lag=lag, seen=time.time())
+        here = {"host": socket.gethostname(), "pid": os.getpid()}
+        self._update(name, state=state.value, lag=lag, seen=time.time(), **here)
 
     def failed(self, name: str, error: str) -> None:
         """Note why the job does not go on, or waits."""
@@ -263,6 +273,14 @@ def taken(name: str) -> ConfigError:
         f"there is a job {name!r} already; choose another name, or end that one with "
         f"penstock.cancel({name!r})"
     )
+
+
+def _lives(pid: int, seen: float) -> bool:
+    """Whether the process is there, and is the one that was seen: numbers come again."""
+    try:
+        return psutil.Process(pid).create_time() <= seen
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _columns(job: Kept) -> dict[str, Any]:

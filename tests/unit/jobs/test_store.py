@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +59,28 @@ def test_a_name_is_taken_once(store: Store) -> None:
         store.add(kept())
 
 
-def test_only_a_process_that_was_heard_of_keeps_a_job_alive(store: Store) -> None:
+def test_a_job_is_alive_while_its_process_is(store: Store) -> None:
     store.add(kept())
     assert store.all()[0].shown_state == "STOPPED"
     store.seen("trades", State.RUNNING, 7)
     assert (store.all()[0].shown_state, store.all()[0].lag) == ("RUNNING", 7)
     store.seen("trades", State.FAILED, 7)
     assert (store.all()[0].shown_state, store.all()[0].is_alive) == ("FAILED", False)
+
+
+def test_a_process_that_is_gone_keeps_no_job_alive(store: Store) -> None:
+    store.add(kept())
+    store.seen("trades", State.RUNNING, 0)
+    found = store.all()[0]
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    assert found.is_alive
+    assert not replace(found, pid=ended.pid).is_alive
+    # Another process has the number now: it began after the job was seen.
+    assert not replace(found, seen=1.0).is_alive
+    assert replace(found, host="elsewhere").is_alive
+    assert not replace(found, host="elsewhere", seen=found.seen - 60).is_alive
 
 
 def test_the_newest_events_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
