@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,14 +183,20 @@ def job_logs(
     store = _store()
     (job,) = _chosen(store, [name])
     last = 0
-    while True:
-        for event in store.events(job.name, after=last):
-            last = event.number
-            at = datetime.fromtimestamp(event.at).astimezone().isoformat(" ", "milliseconds")
-            typer.echo(f"{at} {event.text}")
-        if not follow:
-            return
-        time.sleep(0.5)
+    with suppress(KeyboardInterrupt):
+        while True:
+            last = _print_events(store, job.name, last)
+            if not follow:
+                return
+            time.sleep(0.5)
+
+
+def _print_events(store: Store, name: str, last: int) -> int:
+    for event in store.events(name, after=last):
+        last = event.number
+        at = datetime.fromtimestamp(event.at).astimezone().isoformat(" ", "milliseconds")
+        typer.echo(f"{at} {event.text}")
+    return last
 
 
 @app.command("cancel")
@@ -270,7 +277,7 @@ def _start_more(
 
 
 def _watched(store: Store, names: Sequence[str]) -> None:
-    with Live(console=messages(), refresh_per_second=4) as live:
+    with suppress(KeyboardInterrupt), Live(console=messages(), refresh_per_second=4) as live:
         while True:
             live.update(_table(_chosen(store, names)))
             time.sleep(1.0)

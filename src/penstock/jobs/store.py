@@ -11,18 +11,19 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from penstock.config.places import data_dir
 from penstock.config.secrets import mask
 from penstock.engine import Done, State
-from penstock.errors import ConfigError, SetupError, nearest
+from penstock.errors import ConfigError, SetupError, TransientError, nearest
 from penstock.jobs.keeping import by_value
 
 PLACE = "PENSTOCK_JOBS"
@@ -54,8 +55,8 @@ _jobs = sa.Table(
     sa.Column("state", sa.String(20), nullable=False),
     sa.Column("lag", sa.BigInteger, nullable=False),
     sa.Column("seen", sa.Double, nullable=False),
-    sa.Column("host", sa.String(255), nullable=False),
-    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("host", sa.String(255), nullable=False, server_default=""),
+    sa.Column("pid", sa.Integer, nullable=False, server_default="0"),
 )
 _events = sa.Table(
     "penstock_job_events",
@@ -134,6 +135,7 @@ class Store:
             sa.event.listen(self._engine, "connect", _tuned)
         try:
             _data.create_all(self._engine)
+            self._grow()
         except SQLAlchemyError as error:
             raise SetupError(f"the jobs in {self.place} cannot be opened: {error}") from None
 
@@ -149,6 +151,26 @@ class Store:
         """Let go of the database."""
         self._engine.dispose()
 
+    def _grow(self) -> None:
+        """Add the columns that an older Penstock did not know."""
+        found = {column["name"] for column in sa.inspect(self._engine).get_columns(_jobs.name)}
+        with self._engine.begin() as session:
+            for column in _jobs.columns:
+                if column.name not in found:
+                    how = sa.schema.CreateColumn(column).compile(dialect=self._engine.dialect)
+                    session.execute(sa.text(f"ALTER TABLE {_jobs.name} ADD COLUMN {how}"))
+
+    @contextmanager
+    def _session(self) -> Iterator[sa.Connection]:
+        """Open a transaction; a database that is away or locked is told as such."""
+        try:
+            with self._engine.begin() as session:
+                yield session
+        except OperationalError as error:
+            raise TransientError(
+                f"the jobs in {self.place} cannot be reached: {error.orig}"
+            ) from None
+
     def add(self, job: Kept) -> None:
         """Keep a new job; its name must not be taken."""
         if self.file is None and by_value(job.definition):
@@ -158,7 +180,7 @@ class Store:
                 "and give it as 'module:function'"
             )
         try:
-            with self._engine.begin() as session:
+            with self._session() as session:
                 session.execute(_jobs.insert().values(**_columns(job)))
         except IntegrityError:
             raise taken(job.name) from None
@@ -209,7 +231,7 @@ class Store:
         }
         if done.failed:
             changed |= {"last_error": mask(done.error or ""), "last_failed": now}
-        with self._engine.begin() as session:
+        with self._session() as session:
             here = _jobs.update().where(_jobs.c.name == name, newer)
             added: bool = session.execute(here.values(**changed)).rowcount > 0
         if added and done.failed:
@@ -230,13 +252,13 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Forget a job and its events."""
-        with self._engine.begin() as session:
+        with self._session() as session:
             session.execute(_jobs.delete().where(_jobs.c.name == name))
             session.execute(_events.delete().where(_events.c.name == name))
 
     def note(self, name: str, text: str) -> None:
         """Keep an event; the oldest ones of the job fall out."""
-        with self._engine.begin() as session:
+        with self._session() as session:
             session.execute(_events.insert().values(name=name, at=time.time(), text=mask(text)))
             mine = _events.c.name == name
             newest = sa.select(_events.c.number).where(mine).order_by(_events.c.number.desc())
@@ -247,12 +269,12 @@ class Store:
     def events(self, name: str, after: int = 0) -> list[Event]:
         """Return the job's events with a greater number, the oldest first."""
         mine = sa.select(_events).where(_events.c.name == name, _events.c.number > after)
-        with self._engine.connect() as session:
+        with self._session() as session:
             found = session.execute(mine.order_by(_events.c.number))
             return [Event(*row) for row in found]
 
     def _found(self, where: Any) -> Iterator[Kept]:
-        with self._engine.connect() as session:
+        with self._session() as session:
             query = sa.select(_jobs).where(where).order_by(_jobs.c.created)
             for row in session.execute(query).mappings().all():
                 job = Kept(**row)
@@ -260,7 +282,7 @@ class Store:
                 yield replace(job, **data)
 
     def _update(self, name: str, **changed: Any) -> None:
-        with self._engine.begin() as session:
+        with self._session() as session:
             session.execute(_jobs.update().where(_jobs.c.name == name).values(**changed))
 
 

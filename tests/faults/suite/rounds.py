@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[3]
 _INJECTION = Path(__file__).parent / "injection"
 # How long a pipeline may take from its start to where it is killed, on a busy machine.
 _PATIENCE = 240.0
+# It lives for seconds: the best code would be compiled for nobody, and takes half of its time.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass
@@ -67,7 +69,9 @@ class Driver:
             [*command, delivery.value, *flags],
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FAULT_POINT": point},
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join(paths), "FAULT_POINT": point}
+            | {"JAVA_TOOL_OPTIONS": _SHORT_LIVED},
             cwd=ROOT,
         )
         self.log = setting.folder / "driver.log"

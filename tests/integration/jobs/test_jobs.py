@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from penstock import (
     Admin,
@@ -26,6 +28,7 @@ from penstock import (
 )
 from penstock.errors import ConfigError
 from penstock.jobs import Store
+from penstock.jobs.view import watch
 from penstock.testing import eventually, fill, read_all
 
 COLUMNS = "id bigint, name string"
@@ -317,6 +320,10 @@ def test_a_job_tells_about_itself(job: Any, filled: str, unique: str) -> None:
     assert unique in page
     assert "RUNNING" in page
     assert list(made.table.head(2)["name"]) == ["n0", "n1"]
+    made.stop()
+    shown = io.StringIO()
+    watch([made], 0.1, Console(file=shown, width=120))
+    assert "STOPPED" in shown.getvalue()
 
 
 def test_what_is_wrong_is_told_before_anything_is_kept(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.engine import Done, State
-from penstock.errors import ConfigError, SetupError
+from penstock.errors import ConfigError, SetupError, TransientError
 from penstock.jobs import Store
 from penstock.jobs.store import Kept
 from penstock.pipeline import Mark
@@ -115,3 +116,21 @@ def test_code_is_kept_in_a_file_only() -> None:
     code = {"name": "x", "decode": {"python": {"function": {"$function": "m:f", "value": "..."}}}}
     with pytest.raises(ConfigError, match="only a file of your own may hold code"):
         elsewhere.add(Kept("x", "1", "me", 1.0, code, {}))
+
+
+def test_a_file_of_an_older_penstock_gains_the_columns_that_are_new(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.sqlite"
+    store = Store(file)
+    store.add(kept())
+    store.close()
+    with sqlite3.connect(file) as old:
+        old.execute("ALTER TABLE penstock_jobs DROP COLUMN host")
+        old.execute("ALTER TABLE penstock_jobs DROP COLUMN pid")
+    assert [(job.name, job.host, job.pid) for job in Store(file).all()] == [("trades", "", 0)]
+
+
+def test_a_database_that_is_away_is_told_as_such(store: Store, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "jobs.sqlite") as other:
+        other.execute("DROP TABLE penstock_jobs")
+    with pytest.raises(TransientError, match=r"jobs\.sqlite cannot be reached: no such table"):
+        store.all()
