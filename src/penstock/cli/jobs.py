@@ -268,9 +268,8 @@ def _start_more(
         started[kept.name] = job = Job(store, kept.name)
         try:
             job.start()
-        except (
-            PenstockError
-        ) as error:  # one that cannot start does not keep the others from running
+        # One that cannot start does not keep the others from running.
+        except PenstockError as error:
             store.failed(kept.name, str(error))
             store.note(kept.name, f"cannot start: {error}")
             say(f"{kept.name} cannot start: {error}")
@@ -306,7 +305,7 @@ def _print(jobs: Sequence[Kept], as_json: bool) -> None:
             "failed": job.failed,
             "lag": job.lag,
             "rows_per_second": round(job.rate, 1),
-            "table": next(iter(job.definition["sink"])),
+            "table": _sink_name(job.definition["sink"]),
             "last_error": job.last_error,
         }
         for job in jobs
@@ -318,6 +317,10 @@ def _print(jobs: Sequence[Kept], as_json: bool) -> None:
     if not rows:
         say("no job is kept; penstock jobs create makes one")
     return None
+
+
+def _sink_name(sink: Any) -> str:
+    return sink if isinstance(sink, str) else str(next(iter(sink)))
 
 
 def _chosen(store: Store, names: Sequence[str]) -> list[Kept]:

@@ -134,9 +134,8 @@ def _leave(consumer: Consumer) -> None:
         while any(member == one.id for one in admin.describe_group(group).members):
             if time.monotonic() > deadline:
                 raise TransientError(f"the consumer does not leave the group {group!r}; try again")
-            consumer.poll(
-                50
-            )  # librdkafka leaves when its callbacks have run, and they run in a poll
+            # librdkafka leaves when its callbacks have run, and they run in a poll.
+            consumer.poll(50)
 
 
 def keep(store: Store, said: Description) -> bool:

@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from penstock.config import resolve_references
 from penstock.errors import ConfigError
 from penstock.jobs.keeping import restored
 from penstock.jobs.table import Table
 from penstock.kafka import Consumer
 from penstock.pipeline import Decode, Delivery, Pipeline
-from penstock.pipeline.registry import component
+from penstock.pipeline.registry import AnySink, AnySource, component
 
+_SOURCE: TypeAdapter[Any] = TypeAdapter(AnySource)
+_SINK: TypeAdapter[Any] = TypeAdapter(AnySink)
+# The options of sinks that say where rows go.
+_WHERE = ("path", "table", "url", "topic", "warehouse")
 Parser = Callable[..., Any] | str | Mapping[str, Any] | Decode | None
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STARTS = {"smallest": "earliest", "earliest": "earliest", "beginning": "earliest",
@@ -230,17 +236,23 @@ def pipeline_of(definition: Mapping[str, Any]) -> Pipeline:
 
 
 def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Say whether two definitions read the same topics into the same table."""
+    """Say whether two definitions read the same topics into the same table.
 
-    def place(definition: Mapping[str, Any]) -> tuple[Any, ...]:
-        source = definition["source"]["kafka"]
-        topics: Sequence[str] = source.get("topics", ())
-        ((kind, options),) = definition["sink"].items()
-        where = {
-            name: value
-            for name, value in (options if isinstance(options, Mapping) else {"": options}).items()
-            if name in ("", "path", "table", "url", "topic", "warehouse")
-        }
-        return sorted(topics), source.get("pattern"), kind, where
+    >>> same_place(
+    ...     {"source": {"kafka": "t"}, "sink": {"delta": "lake"}},
+    ...     {"source": {"kafka": {"topics": ["t"]}}, "sink": {"delta": {"path": "lake"}}},
+    ... )
+    True
+    """
+    return _place(one) == _place(other)
 
-    return place(one) == place(other)
+
+def _place(definition: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Where the records come from and where the rows go, however it was written down."""
+    read = {
+        part: adapter.validate_python(resolve_references(restored(definition[part])))
+        for part, adapter in (("source", _SOURCE), ("sink", _SINK))
+    }
+    source, sink = read["source"], read["sink"]
+    where = {name: getattr(sink, name, None) for name in _WHERE}
+    return sorted(source.topics), source.pattern, sink.name, where

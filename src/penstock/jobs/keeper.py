@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
-from threading import Event, Lock, Thread
+import time
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from penstock.config.logs import event_logger
@@ -24,7 +24,6 @@ class Keeper:
         self._jobs: dict[str, Job] = {}
         self._told: dict[str, tuple[State, str | None]] = {}
         self._lock = Lock()
-        self._wake = Event()
         self._thread: Thread | None = None
 
     def find(self, name: str) -> Job | None:
@@ -56,17 +55,14 @@ class Keeper:
             job.stop()
 
     def _look(self) -> None:
-        while not self._wake.wait(_EVERY):
+        while True:
+            time.sleep(_EVERY)
             for job in self.all():
-                self._guarded(job, self._look_at)
-
-    def _guarded(self, job: Job, look: Callable[[Job], None]) -> None:
-        try:
-            look(job)
-        except (
-            Exception
-        ) as error:  # the store is away, say: the jobs go on, and the next look comes
-            log.warning("job_not_noted", job=job.name, reason=str(error))
+                try:
+                    self._look_at(job)
+                # The store is away, say: the jobs go on, and the next look comes.
+                except Exception as error:
+                    log.warning("job_not_noted", job=job.name, reason=str(error))
 
     def _look_at(self, job: Job) -> None:
         kept = job.store.get(job.name)
