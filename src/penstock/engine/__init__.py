@@ -5,8 +5,9 @@ The names are loaded when they are first used: who only looks at a progress need
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.late import loads_late
 
 if TYPE_CHECKING:
     from penstock.engine.attempt import sink_schema as sink_schema
@@ -31,11 +32,4 @@ _PLACES = {
     "stop_session": "session",
 }
 __all__ = [*_PLACES]  # noqa: PLE0604
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'penstock.engine' has no attribute {name!r}")
-    value = getattr(import_module(f"penstock.engine.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loads_late(__name__, _PLACES)

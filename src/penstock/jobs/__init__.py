@@ -5,8 +5,9 @@ The names are loaded when they are first used: who only looks at what is kept ne
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from penstock.late import loads_late
 
 if TYPE_CHECKING:
     from penstock.jobs.creating import cancel as cancel
@@ -33,11 +34,4 @@ _PLACES = {
     "resume_jobs": "creating",
 }
 __all__ = [*_PLACES]  # noqa: PLE0604
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'penstock.jobs' has no attribute {name!r}")
-    value = getattr(import_module(f"penstock.jobs.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loads_late(__name__, _PLACES)
