@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.decode.workers import never_fails
+from penstock.decode.workers import never_fails, with_origin
 from penstock.pipeline import FAILED, Decode
 
 if TYPE_CHECKING:
@@ -25,3 +25,7 @@ class RawDecode(Decode):
     def failures(self, records: DataFrame) -> DataFrame:
         """Return nothing: bytes are always bytes."""
         return never_fails(records)
+
+    def traced(self, records: DataFrame) -> DataFrame:
+        """Return the records, and where they are from."""
+        return self.decode(with_origin(records))

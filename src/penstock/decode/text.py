@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 from pyspark.sql import functions as f
 
-from penstock.pipeline import FAILED, Decode
+from penstock.decode.workers import with_origin
+from penstock.pipeline import FAILED, ORIGIN, Decode
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,10 +24,16 @@ class TextDecode(Decode):
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the text, and FAILED where it is none."""
+        return records.select(*self._columns())
+
+    def traced(self, records: DataFrame) -> DataFrame:
+        """Return the text, and where it is from."""
+        return with_origin(records).select(*self._columns(), *ORIGIN)
+
+    def _columns(self) -> list[Column]:
         good = f.is_valid_utf8(f.col("value").cast("string"))
-        return records.select(
-            f.when(good, f.col("value").cast("string")).alias(self.column), _mark().alias(FAILED)
-        )
+        text = f.when(good, f.col("value").cast("string"))
+        return [text.alias(self.column), _mark().alias(FAILED)]
 
     def failures(self, records: DataFrame) -> DataFrame:
         """Return the records whose value is not UTF-8."""

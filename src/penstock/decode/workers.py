@@ -19,7 +19,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from penstock.decode.kernels.failure import Failure
 from penstock.decode.kernels.outcome import Decoded, Kernel
 from penstock.decode.kernels.tombstones import WithTombstones
-from penstock.pipeline import FAILED, Decode
+from penstock.pipeline import FAILED, ORIGIN, Decode
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -83,6 +83,14 @@ class ArrowDecode(Decode):
 
         return records.mapInArrow(run, schema)
 
+    def traced(self, records: DataFrame) -> DataFrame:
+        """Return the rows with their origin: metadata under another name."""
+        places: list[Metadata] = ["topic", "partition", "offset"]
+        added = [name for name in places if name not in self.metadata]
+        rows = self.model_copy(update={"metadata": [*self.metadata, *added]}).decode(records)
+        origin = {new: f.col(f"kafka_{name}") for new, name in zip(ORIGIN, places, strict=True)}
+        return rows.withColumns(origin).drop(*(f"kafka_{name}" for name in added))
+
     def _kernel(self) -> Callable[[], Kernel]:
         make = self.kernel()
         return (lambda: WithTombstones(make())) if TOMBSTONE in self.metadata else make
@@ -131,6 +139,12 @@ def _fingerprints(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.Arra
     values = batch.column("value")
     marks = [zlib.crc32(values[failure.index].as_py() or b"") for failure in failures]
     return pa.array(marks, pa.int64())
+
+
+def with_origin(records: DataFrame) -> DataFrame:
+    """Return the records with the columns of their origin."""
+    places = ("topic", "partition", "offset")
+    return records.withColumns({new: f.col(name) for new, name in zip(ORIGIN, places, strict=True)})
 
 
 def never_fails(records: DataFrame) -> DataFrame:

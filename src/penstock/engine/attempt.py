@@ -6,25 +6,28 @@ A pipeline that failed is started again by another attempt, which finds its plac
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 
 from penstock.config import find_connection
-from penstock.engine.batches import BatchLoop, OnBatch, StopRequestedError
+from penstock.engine.batches import BatchLoop, OnBatch, StaleTableError, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.deadletters import TABLE, dead_letters_of
 from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress
-from penstock.engine.reasons import failure, reason
+from penstock.engine.reasons import failure
 from penstock.engine.session import session_log, spark_session
-from penstock.errors import ConfigError, PenstockError
+from penstock.engine.stateful.memory import require_the_same
+from penstock.engine.stateful.plan import Plan, plan_of
+from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of, session_for_state
+from penstock.errors import PenstockError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import FAILED, Offsets, Opening, Pipeline, Reading
 from penstock.pipeline.storage import Folder
-from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +61,7 @@ class Attempt:
         self._closing = ExitStack()
         self._stopping = False
         self._lost: Exception | None = None
+        self._has_query = Event()
         try:
             self._start(state, progress, once)
         except BaseException:
@@ -69,30 +73,44 @@ class Attempt:
         connection = pipeline.connection or find_connection(None)
         self._admin = self._closing.enter_context(Admin(connection))
         group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
-        source = _kafka(pipeline)
+        plan = plan_of(pipeline)
         # A pipeline that says nothing about Spark takes the session that is there.
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)
         checkpoint = Checkpoint(Folder(spark, state))
         epoch = find_epoch(
-            checkpoint, source, pipeline.delivery, self._admin, group, commit=pipeline.commit
+            checkpoint, plan.sources, pipeline.delivery, self._admin, group, commit=pipeline.commit
         )
         self._loop = BatchLoop(
             pipeline,
-            source,
+            plan,
             connection,
             epoch,
             group,
             progress=progress,
+            query=self._started,
             on_batch=self._on_batch,
         )
-        rows = pipeline.decode.decode(source.read(Reading(spark, connection, epoch.start())))
-        prepare_sinks(pipeline, spark, rows, connection)
-        self._query = self._begin(rows, epoch.location, once)
+        own = session_for_state(spark) if plan.stream else spark
+        start = epoch.start()
+        records = [
+            branch.source.read(Reading(own, connection, branch.own(start)))
+            for branch in plan.branches
+        ]
+        rows, shapes = _streamed(plan, records)
+        require_the_same(epoch, shapes)
+        prepare_sinks(pipeline, spark, _after(plan, rows), connection)
+        self._query = self._begin(rows, epoch.location, once, plan.output_mode)
+        self._has_query.set()
 
-    def _begin(self, rows: DataFrame, location: str, once: bool) -> StreamingQuery:
+    def _started(self) -> StreamingQuery:
+        """Return the query; its first batch may begin before Spark has handed it out."""
+        self._has_query.wait()
+        return self._query
+
+    def _begin(self, rows: DataFrame, location: str, once: bool, mode: str) -> StreamingQuery:
         writer = rows.writeStream.queryName(self.pipeline.name).foreachBatch(self._loop.run)
-        writer = writer.option("checkpointLocation", location)
+        writer = writer.outputMode(mode).option("checkpointLocation", location)
         if once:
             writer = writer.trigger(availableNow=True)
         elif self.pipeline.every:
@@ -131,6 +149,11 @@ class Attempt:
         """Let go of the connections."""
         self._closing.close()
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether it ended because a table that the stream is joined with is to be read again."""
+        return isinstance(self._loop.error, StaleTableError)
+
     def error(self) -> PenstockError | None:
         """Return why the query ended, or None where it ended as it should."""
         if self._lost is not None:
@@ -149,17 +172,10 @@ class Attempt:
             time.sleep(0.01)
 
 
-def _kafka(pipeline: Pipeline) -> KafkaSource:
-    if not isinstance(pipeline.source, KafkaSource):
-        raise ConfigError(f"a pipeline reads from Kafka; given {pipeline.source.name!r}")
-    return pipeline.source
-
-
 def prepare_sinks(
-    pipeline: Pipeline, spark: SparkSession, rows: DataFrame, connection: Connection
+    pipeline: Pipeline, spark: SparkSession, schema: StructType, connection: Connection
 ) -> None:
     """Make the sinks of rows and of dead letters ready, or fail before a record is read."""
-    schema = _after_steps(pipeline, spark, rows)
     pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
     letters = dead_letters_of(pipeline.name)
     pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
@@ -167,17 +183,24 @@ def prepare_sinks(
 
 def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:
     """Return the columns of the rows that reach the sink, without reading a record."""
-    records = spark.createDataFrame([], RECORD)
-    return _after_steps(pipeline, spark, pipeline.decode.decode(records))
+    plan = plan_of(pipeline)
+    own = spark.newSession()
+    records = [own.createDataFrame([], RECORD) for _ in plan.branches]
+    rows, _ = _streamed(plan, records)
+    return _after(plan, rows)
 
 
-def _after_steps(pipeline: Pipeline, spark: SparkSession, rows: DataFrame) -> StructType:
-    """Let Spark look at the steps before a record is read: a wrong column is found here."""
-    tried = spark.newSession().createDataFrame([], rows.drop(FAILED).schema)
-    for index, step in enumerate(pipeline.steps):
-        try:
-            tried = step.apply(tried)
-            tried.schema  # noqa: B018
-        except AnalysisException as error:
-            raise ConfigError(f"steps[{index}] ({step.name}): {reason(error)}") from None
+def _streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shapes]:
+    """Return what the batches are to have, and what steps keep from batch to batch."""
+    if not plan.stream:
+        return plan.branches[0].decode.decode(records[0]), []
+    parts = zip(plan.branches, records, strict=True)
+    return meet(plan, [rows_of(plan, branch, own) for branch, own in parts])
+
+
+def _after(plan: Plan, rows: DataFrame) -> StructType:
+    """Let Spark look at the steps of a batch before a record is read; return the columns they give."""
+    tried = rows.sparkSession.newSession().createDataFrame([], rows.drop(FAILED).schema)
+    for index, step in enumerate(plan.batch, plan.before):
+        tried = applied(step, tried, f"steps[{index}]")
     return tried.schema

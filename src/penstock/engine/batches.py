@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.deadletters import dead_letters_of
 from penstock.engine.progress import Done, Progress
+from penstock.engine.stateful.plan import Branch, Plan
+from penstock.engine.stateful.seen import Query
+from penstock.engine.stateful.writing import StatefulWriting
 from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets
 from penstock.pipeline import Batch, Delivery, Offsets, Pipeline, Reading
-from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,22 +35,27 @@ class StopRequestedError(Exception):
     """Ends the loop between two batches: the next one was planned and must not begin."""
 
 
+class StaleTableError(Exception):
+    """Ends the loop between two batches: a table that the stream is joined with is to be read again."""
+
+
 class BatchLoop:
     """Runs each batch of one epoch, one after the other, and keeps the progress."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        source: KafkaSource,
+        plan: Plan,
         connection: Connection,
         epoch: Epoch,
         group: GroupOffsets,
         *,
         progress: Progress,
+        query: Query,
         on_batch: OnBatch | None = None,
     ) -> None:
         self.pipeline = pipeline
-        self._source = source
+        self._plan = plan
         self.progress = replace(progress, position=_position(epoch))
         self.last_id = -1
         self.error: Exception | None = None
@@ -57,7 +65,11 @@ class BatchLoop:
         self._on_batch = on_batch
         self._stopping = False
         self._busy = Lock()
-        self._writing = Writing(pipeline, epoch.parts(), self._records)
+        self._writing: Writing | StatefulWriting = (
+            StatefulWriting(pipeline, plan, epoch, query, self._records)
+            if plan.stream
+            else Writing(pipeline, epoch.parts(), partial(self._records, plan.branches[0]))
+        )
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""
@@ -70,6 +82,8 @@ class BatchLoop:
         with self._busy:
             if self._stopping:
                 raise StopRequestedError
+            if self._plan.is_stale:
+                raise StaleTableError
             try:
                 self._run(records, batch_id)
             except Exception as error:
@@ -123,11 +137,12 @@ class BatchLoop:
         if not first and self.pipeline.commit:
             self._group.commit(end)
 
-    def _records(self, batch: Batch) -> DataFrame:
+    def _records(self, branch: Branch, batch: Batch) -> DataFrame:
         """Read a batch's records once more from Kafka."""
-        start = {partition: start for partition, (start, _) in batch.ranges.items()}
-        end = {partition: end for partition, (_, end) in batch.ranges.items()}
-        whole = self._source.model_copy(update={"headers": True})
+        ranges = branch.part(batch)
+        start = {partition: start for partition, (start, _) in ranges.items()}
+        end = {partition: end for partition, (_, end) in ranges.items()}
+        whole = branch.source.model_copy(update={"headers": True})
         return whole.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
 
 

@@ -15,6 +15,10 @@ from penstock.pipeline import Offsets, Partition
 from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import partitions_of
 
+_SHAPES = "penstock-state.json"
+# What Spark writes for a source that has had no record yet.
+_NOTHING_READ = "-"
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -68,10 +72,35 @@ class Epoch:
         """
         if batch < 0:
             return self.start()
+        end: Offsets = {}
+        for line in self._planned(batch)[2:]:
+            if line != _NOTHING_READ:
+                end |= partitions_of(json.loads(line))
+        return end
+
+    def watermark(self, batch: int) -> int:
+        """Return up to which time rows were done with when a batch began, in microseconds since 1970.
+
+        A row is late by the watermark of the batch before.
+        """
+        if batch < 1:
+            return 0
+        settings = json.loads(self._planned(batch - 1)[1])
+        return int(settings["batchWatermarkMs"]) * 1000
+
+    def shapes(self) -> list[dict[str, str]]:
+        """Return what the steps that keep state keep in this epoch."""
+        return json.loads(self._folder.read(_SHAPES) or "[]")  # type: ignore[no-any-return]
+
+    def keep_shapes(self, shapes: list[dict[str, str]]) -> None:
+        """Write down what they keep."""
+        self._folder.write(_SHAPES, json.dumps(shapes))
+
+    def _planned(self, batch: int) -> list[str]:
         text = self._folder.read(f"offsets/{batch}")
         if text is None:
             raise LookupError(f"batch {batch} is not in the offset log under {self.location}")
-        return partitions_of(json.loads(text.splitlines()[2]))
+        return text.splitlines()
 
     def ranges(self, batch: int) -> dict[Partition, tuple[int, int]]:
         """Return first and next-to-read offset of each partition of a batch.

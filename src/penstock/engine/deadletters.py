@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
-from penstock.engine.counting import counted, failures_in
+from penstock.engine.counting import Failures, counted, failures_in
 from penstock.engine.splitting import Written
 from penstock.errors import PipelineFailedError
 from penstock.kafka import Admin
@@ -58,24 +58,38 @@ def write_dead_letters(
     Decoding must fail on the same records twice. If it does not, a record could be in neither place,
     so the batch fails instead, and is run again.
     """
+    found = [*undecoded(records, decode, written.failures), *_refused(records, written)]
+    seen = put_away(found, batch, sink)
+    require_the_same(written.failures, seen)
+    if seen["others"] != len(written.refused):
+        raise PipelineFailedError(
+            f"{len(written.refused)} records were refused and {seen['others']} of them are still in "
+            "Kafka: the others were removed before they could be put away"
+        )
+    return str(seen["example"])
+
+
+def put_away(found: Sequence[DataFrame], batch: Batch, sink: Sink) -> dict[str, Any]:
+    """Write bad records to the dead letters; return their counts, and one of them as an example.
+
+    `failed` and `fingerprint` are of those that did not decode, `others` counts all the rest.
+    """
     seen = Observation()
-    found = [*_undecoded(records, decode, written), *_refused(records, written)]
     bad = reduce(DataFrame.unionByName, found).observe(
         seen,
         *failures_in(),
-        *_counts(),
-        f.first(f.concat_ws(": ", "error_type", "error")).alias("error"),
-        f.first(_place()).alias("place"),
+        f.count_if(f.col("stage") != "decode").alias("others"),
+        f.first(f.concat_ws(": ", _place(), "error_type", "error")).alias("example"),
     )
     rows = _for_topic(bad, batch) if isinstance(sink, KafkaSink) else _for_table(bad, batch)
     target = _into_topic(sink, batch) if isinstance(sink, KafkaSink) else sink
     target.write(replace(batch, rows=rows, pipeline=dead_letters_of(batch.pipeline)))
-    _require_the_same(written, counted(seen))
-    return f"{counted(seen)['place']}: {counted(seen)['error']}"
+    return counted(seen)
 
 
-def _undecoded(records: DataFrame, decode: Decode, written: Written) -> Iterator[DataFrame]:
-    if written.failures.count:
+def undecoded(records: DataFrame, decode: Decode, failures: Failures) -> Iterator[DataFrame]:
+    """Give the records that do not decode, where there are any."""
+    if failures.count:
         yield decode.failures(records).withColumn("stage", f.lit("decode"))
 
 
@@ -90,21 +104,12 @@ def _refused(records: DataFrame, written: Written) -> Iterator[DataFrame]:
     yield found.withColumn(FAILED, f.lit(None).cast("long"))
 
 
-def _counts() -> list[Column]:
-    return [f.count_if(f.col("stage") != "decode").alias("refused")]
-
-
-def _require_the_same(written: Written, found: dict[str, Any]) -> None:
-    again = found["failed"], found["fingerprint"]
-    if again != (written.failures.count, written.failures.fingerprint):
+def require_the_same(failures: Failures, found: dict[str, Any]) -> None:
+    """Refuse to go on if other records failed the second time than the first."""
+    if Failures(found["failed"], found["fingerprint"]) != failures:
         raise PipelineFailedError(
-            f"decoding is not repeatable: {written.failures.count} records failed the first time and "
-            f"{again[0]} the second; a parser must give the same result for the same record"
-        )
-    if found["refused"] != len(written.refused):
-        raise PipelineFailedError(
-            f"{len(written.refused)} records were refused and {found['refused']} of them are still in "
-            "Kafka: the others were removed before they could be put away"
+            f"decoding is not repeatable: {failures.count} records failed the first time and "
+            f"{found['failed']} the second; a parser must give the same result for the same record"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Checkpoint, Epoch, Planned
@@ -17,7 +17,7 @@ log = event_logger(__name__)
 
 def find_epoch(
     checkpoint: Checkpoint,
-    source: KafkaSource,
+    sources: Sequence[KafkaSource],
     delivery: Delivery,
     admin: Admin,
     group: GroupOffsets,
@@ -25,13 +25,17 @@ def find_epoch(
     commit: bool = True,
 ) -> Epoch:
     """Return the epoch to go on with, or begin a new one and commit its start to the group."""
-    require_topics(source, admin)
-    committed = group.committed(admin.partitions(_wanted(source)))
+    for source in sources:
+        require_topics(source, admin)
+    partitions = [admin.partitions(_wanted(source)) for source in sources]
+    committed = group.committed([where for found in partitions for where in found])
     epoch = checkpoint.newest()
     last = epoch.last() if epoch else None
     if epoch and last and goes_on(committed, epoch.end_of(last.id - 1), last, delivery):
         return epoch
-    start = starting_offsets(source, admin, committed)
+    start: Offsets = {}
+    for source in sources:
+        start |= starting_offsets(source, admin, committed)
     began = checkpoint.new(start)
     if commit:
         group.commit(start)

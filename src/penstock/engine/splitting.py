@@ -46,13 +46,14 @@ class Written:
     rows: int
     failures: Failures
     refused: tuple[Refused, ...] = ()
+    late: int = 0
     # One of the bad records, with its error.
     example: str | None = None
 
     @property
     def failed(self) -> int:
         """How many records are bad, for whatever reason."""
-        return self.failures.count + len(self.refused)
+        return self.failures.count + len(self.refused) + self.late
 
 
 @dataclass(frozen=True)

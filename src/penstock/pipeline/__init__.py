@@ -3,6 +3,7 @@
 from penstock.pipeline.component import (
     EVERY_DELIVERY,
     FAILED,
+    ORIGIN,
     Batch,
     Component,
     Decode,
@@ -22,6 +23,7 @@ from penstock.pipeline.reading import parse_pipeline, read_pipeline
 __all__ = [
     "EVERY_DELIVERY",
     "FAILED",
+    "ORIGIN",
     "Batch",
     "Component",
     "Decode",

@@ -26,6 +26,8 @@ Offsets = dict[Partition, int]
 
 # The column a decode adds: null where the record decoded, a fingerprint of its bytes where it did not.
 FAILED = "_penstock_failed"
+# The columns that tell of which record a row was made, where that is asked for.
+ORIGIN = ("_penstock_topic", "_penstock_partition", "_penstock_offset")
 
 
 class Delivery(str, Enum):
@@ -135,15 +137,37 @@ class Decode(Component):
     def failures(self, records: DataFrame) -> DataFrame:
         """Return the records that are bad, whole, with the columns `error_type` and `error`."""
 
+    def traced(self, _records: DataFrame) -> DataFrame:
+        """Return the rows as `decode` does, each with the columns of its ORIGIN."""
+        raise ConfigError(
+            f"the decode {self.name!r} cannot tell of which record a row was made, and a step that "
+            "keeps state must know it of rows that come too late"
+        )
+
 
 class Step(Component):
     """Rows to rows."""
 
     kind = "step"
+    # Whether it runs in Spark's own Java process, as a step must in real-time mode.
+    in_java: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return the rows in their new shape."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something that it read at the start is to be read again."""
+        return False
+
+    def mixes(self) -> str | None:
+        """Say what in it looks at more than one row at a time; None where nothing does."""
+        return "it does not say that it takes each row by itself"
+
+    def traced(self, rows: DataFrame) -> DataFrame:
+        """Return the rows as `apply` does, each with the ORIGIN of the row that it was made of."""
+        return self.apply(rows)
 
 
 EVERY_DELIVERY = frozenset(Delivery)
@@ -179,6 +203,12 @@ class Sink(Component):
         raise ConfigError(
             f"what the sink {self.name!r} was given cannot be read back; dead letters that shall be "
             "listed and replayed go to a topic, files, delta, iceberg or jdbc"
+        )
+
+    def lookup(self, _spark: SparkSession, _columns: StructType | None) -> DataFrame:
+        """Return the table as it is now, whoever wrote it, for rows to be looked up in."""
+        raise ConfigError(
+            f"{self.name!r} is no table that rows can be looked up in; files, delta, iceberg and jdbc are"
         )
 
     def tidy(self, batch: Batch) -> None:

@@ -11,6 +11,7 @@ from penstock.errors import DefinitionError
 from penstock.pipeline.component import Delivery
 from penstock.pipeline.problems import problems_of
 from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
+from penstock.pipeline.stateful import Stateful, misplaced
 from penstock.pipeline.values import AnyConnection, Duration
 
 
@@ -144,6 +145,19 @@ class Pipeline(BaseModel):
                 "delivery",
                 "at-most-once is kept by committing each batch before its rows are written; "
                 "'commit: false' is for the other deliveries",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _state_is_possible(self) -> Pipeline:
+        if wrong := misplaced(self.steps):
+            raise PydanticCustomError("steps", "{wrong}", {"wrong": wrong})
+        keepers = [step for step in self.steps if isinstance(step, Stateful)]
+        if keepers and self.delivery is Delivery.AT_MOST_ONCE:
+            raise PydanticCustomError(
+                "delivery",
+                f"the step {keepers[0].name!r} keeps state, of which at-most-once would lose a batch's "
+                "share after each crash; give at-least-once or exactly-once",
             )
         return self
 

@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from penstock.errors import missing_extra, nearest
 from penstock.pipeline.component import Component, Decode, Sink, Source, Step
+from penstock.pipeline.stateful import Stateful
 
 GROUP = "penstock.components"
 
@@ -54,8 +55,9 @@ def component(kind: str, name: str) -> type[Component]:
 class _ByName:
     """Reads `name`, `{name: options}` or a ready component into a component of one kind."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, without: type[Component] | None = None) -> None:
         self.kind = kind
+        self.without = without
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -67,7 +69,9 @@ class _ByName:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"oneOf": [_json_schema(component(self.kind, name)) for name in names(self.kind)]}
+        classes = [component(self.kind, name) for name in names(self.kind)]
+        allowed = [cls for cls in classes if not (self.without and issubclass(cls, self.without))]
+        return {"oneOf": [_json_schema(cls) for cls in allowed]}
 
     def read(self, given: Any) -> Component:
         """Return the component, or raise what pydantic turns into an error with its place."""
@@ -158,4 +162,6 @@ def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
 AnySource = Annotated[Source, _ByName("source")]
 AnyDecode = Annotated[Decode, _ByName("decode")]
 AnyStep = Annotated[Step, _ByName("step")]
+AnyPlainStep = Annotated[Step, _ByName("step", without=Stateful)]
+"""A step without state; that a definition keeps to it is checked where its steps are."""
 AnySink = Annotated[Sink, _ByName("sink")]

@@ -131,6 +131,12 @@ class KafkaSource(Source):
             )
         return self
 
+    def reads(self, topic: str) -> bool:
+        """Say whether this is one of its topics."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, topic) is not None
+        return topic in self.topics
+
     def read(self, reading: Reading) -> DataFrame:
         """Return the records as Spark streams them."""
         reader = reading.spark.readStream.format("kafka").options(**self.options(reading))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import Field
+from pyspark.sql.types import StructType
 
 from penstock.errors import RefusedError, TransientError
-from penstock.pipeline import Step
+from penstock.pipeline import ORIGIN, Step
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 
@@ -42,6 +43,34 @@ class PythonStep(Step):
                 yield from _as_batches(_called(loaded, batch, path), path)
 
         return rows.mapInArrow(call, expected)
+
+    def mixes(self) -> str | None:
+        """Nothing: how rows are cut into tables is Spark's choice, so none may count on it."""
+        return None
+
+    def traced(self, rows: DataFrame) -> DataFrame:
+        """Return what the function makes of each row by itself, beside that row's origin."""
+        function, path = self.function, self.function.path
+        given = rows.drop(*ORIGIN)
+        made = self.schema_.ddl() if self.schema_ else given.schema
+        origins = rows.select(*ORIGIN).schema
+        expected = StructType([*rows.sparkSession.createDataFrame([], made).schema, *origins])
+
+        def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            loaded = function.load()
+            for batch in batches:
+                for row in (batch.slice(n, 1) for n in range(batch.num_rows)):
+                    alone = row.drop_columns(list(ORIGIN))
+                    for found in _as_batches(_called(loaded, alone, path), path):
+                        yield _beside(found, row)
+
+        return rows.mapInArrow(call, expected)
+
+
+def _beside(found: pa.RecordBatch, row: pa.RecordBatch) -> pa.RecordBatch:
+    first = pa.array([0] * found.num_rows, pa.int64())
+    origin = [row.column(name).take(first) for name in ORIGIN]
+    return pa.RecordBatch.from_arrays([*found.columns, *origin], [*found.schema.names, *ORIGIN])
 
 
 def _called(function: Callable[..., Any], batch: pa.RecordBatch, path: str) -> object:

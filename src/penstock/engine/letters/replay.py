@@ -14,13 +14,15 @@ import msgspec
 from pyspark.sql import functions as f
 
 from penstock.config import Connection, find_connection
-from penstock.engine.attempt import RECORD, prepare_sinks
+from penstock.engine.attempt import RECORD, prepare_sinks, sink_schema
 from penstock.engine.letters.box import Letterbox
 from penstock.engine.letters.letter import DeadLetter
 from penstock.engine.places import locked, state_folder
 from penstock.engine.session import spark_session
 from penstock.engine.splitting import Written
+from penstock.engine.stateful.plan import plan_of
 from penstock.engine.writing import Writing
+from penstock.errors import ConfigError
 from penstock.pipeline import Batch, Partition, Pipeline
 from penstock.pipeline.storage import Folder
 
@@ -41,6 +43,7 @@ def replay(
     pipeline: Pipeline, letters: Sequence[DeadLetter], values: Mapping[str, bytes] | None = None
 ) -> Replayed:
     """Replay letters, with other values for those whose id is in `values`; finish what was cut short."""
+    _refuse_state(pipeline)
     edited = [
         msgspec.structs.replace(letter, value=(values or {}).get(letter.id, letter.value))
         for letter in letters
@@ -53,6 +56,14 @@ def replay(
             return Replayed()
         number, planned = box.plan(edited)
         return _run(pipeline, number, planned, box)
+
+
+def _refuse_state(pipeline: Pipeline) -> None:
+    if plan_of(pipeline).stream:
+        raise ConfigError(
+            f"{pipeline.name!r} has a step that keeps state, which only the running pipeline has: its "
+            "dead letters cannot be replayed beside it; send the records to the topic again"
+        )
 
 
 def _run(pipeline: Pipeline, number: int, planned: list[DeadLetter], box: Letterbox) -> Replayed:
@@ -74,7 +85,8 @@ class _Replay:
             self._spark.createDataFrame(rows, RECORD).coalesce(1).sortWithinPartitions("offset")
         )
         decoded = self._pipeline.decode.decode(records)
-        prepare_sinks(self._pipeline, self._spark, decoded, self._connection)
+        schema = sink_schema(self._pipeline, self._spark)
+        prepare_sinks(self._pipeline, self._spark, schema, self._connection)
         batch = Batch(
             rows=decoded,
             # A sign that no pipeline's name can have: its marks are not those of the pipeline.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from py4j.protocol import Py4JJavaError
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pyspark.errors import PySparkException
 
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, SetupError, TransientError
@@ -144,6 +145,18 @@ class FilesSink(Sink):
             return None
         reader = opening.spark.read.schema(table.columns).format(table.format)
         return reader.load(unglobbed(folder.uri))
+
+    def lookup(self, spark: SparkSession, columns: StructType | None) -> DataFrame:
+        """Return the rows of a file, or of all files of a folder."""
+        reader = spark.read.format(self.format).option("header", "true")
+        if columns is not None:
+            reader = reader.schema(columns)
+        try:
+            return reader.option("inferSchema", "true").load(unglobbed(absolute(self.path)))
+        except PySparkException as error:
+            raise ConfigError(
+                f"{self.path} cannot be read as {self.format}: {str(error).splitlines()[0]}"
+            ) from None
 
     def tidy(self, batch: Batch) -> None:
         """Join small files when it is time: after the first batch, and then as often as asked for."""

@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, DataType, StructType
 
+from penstock.errors import ConfigError
 from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Opening
 from penstock.sinks.jdbc.address import Address, without_password
 from penstock.sinks.jdbc.database import (
@@ -28,7 +29,7 @@ from penstock.sinks.jdbc.tasks import Newest
 from penstock.sinks.tables import KeyedSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class JdbcSink(KeyedSink):
@@ -94,6 +95,19 @@ class JdbcSink(KeyedSink):
             columns = known_table(self._database(), found, self.stored(opening.schema))
             rows = session.read(self._target, columns.names)
             return as_frame(opening.spark, rows, columns)
+
+    def lookup(self, spark: SparkSession, columns: StructType | None) -> DataFrame:
+        """Return the columns that are asked for, of all rows."""
+        if columns is None:
+            raise ConfigError(
+                f"to look rows up in {self.table!r}, say which 'columns' it has and of which types, as "
+                "in 'symbol string, name string'"
+            )
+        with self._database().session() as session:
+            there = session.columns(self._target)
+            if there is None:
+                raise ConfigError(f"there is no table {self.table!r} to look rows up in")
+            return as_frame(spark, session.read(self._target, columns.names), columns)
 
     def _written(self, batch: Batch) -> bool:
         with self._database().session() as session:

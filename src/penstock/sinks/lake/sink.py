@@ -99,6 +99,14 @@ class LakeSink(KeyedSink):
         table = self.target(opening.spark)
         return opening.spark.table(table.sql) if table.exists() else None
 
+    def lookup(self, spark: SparkSession, _columns: StructType | None) -> DataFrame:
+        """Return the rows of the table as it is now."""
+        table = self.target(spark)
+        with lake_errors(table.named):
+            if not table.exists():
+                raise ConfigError(f"there is no {table.named} to look rows up in")
+            return spark.table(table.sql)
+
     def tidy(self, batch: Batch) -> None:
         """Join small files when it is time: after the first batch, and then as often as asked for."""
         if self.compact is None or not self._is_due(self.compact):

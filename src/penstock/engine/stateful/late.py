@@ -1,0 +1,43 @@
+"""Finds the records whose rows came too late, or have no time; only looked for if there are any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from penstock.engine.stateful.plan import Branch
+from penstock.pipeline import FAILED, ORIGIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PLACE = ("topic", "partition", "offset")
+
+
+def late_records(branch: Branch, records: DataFrame, watermark: int) -> DataFrame:
+    """Return the records, whole, of which a row is late, with the columns of a bad record."""
+    rows = branch.decode.traced(records).where(f.col(FAILED).isNull()).drop(FAILED)
+    for step in branch.steps:
+        rows = step.traced(rows)
+    timeless = f.col(branch.time).isNull()
+    late = rows.where(timeless | (branch.until() <= watermark))
+    named = [f.col(own).alias(name) for own, name in zip(ORIGIN, _PLACE, strict=True)]
+    kind = f.when(timeless, "NoTimeError").otherwise("LateError")
+    found = late.select(*named, kind.alias("error_type"), _text(branch, watermark).alias("error"))
+    once = found.groupBy(*_PLACE).agg(
+        f.first("error_type").alias("error_type"), f.first("error").alias("error")
+    )
+    return records.join(once, list(_PLACE)).withColumns(
+        {"stage": f.lit("late"), FAILED: f.lit(None).cast("long")}
+    )
+
+
+def _text(branch: Branch, watermark: int) -> Column:
+    time = f.col(branch.time)
+    passed = f.timestamp_micros(f.lit(watermark)).cast("string")
+    late = f.concat(
+        f.lit(f"{branch.time} is "), time.cast("string"),
+        f.lit(", and all up to "), passed, f.lit(" was done already"),
+    )  # fmt: skip
+    return f.when(time.isNull(), f"{branch.time} is null").otherwise(late)
