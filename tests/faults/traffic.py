@@ -20,6 +20,10 @@ from penstock.testing import eventually
 KEYS = 7
 # A handful of records, then a breath: some hundred records a second.
 BURST, BREATH = 10, 0.02
+# A reader commits after each batch, which takes its time on a slow machine: it must be able to catch up.
+MOST = 2000
+# So far a writer may be ahead of its reader; on a slow machine it waits then.
+AHEAD = 3000
 SURE = {"acks": "all", "enable.idempotence": True}
 # How long the last records may take to be delivered and read, when all brokers are there again: on a slow
 # machine a reader that missed its session (45 s) must join once more before it can go on.
@@ -95,6 +99,10 @@ class Traffic:
         raise NotImplementedError
 
     @property
+    def _too_far(self) -> bool:
+        return self.ledger.delivered - len(self.ledger.handled) > AHEAD
+
+    @property
     def _reading(self) -> bool:
         return not self._change.is_set() and self._more
 
@@ -110,6 +118,8 @@ class SyncTraffic(Traffic):
         sent = []
         with Producer(self.connection, on_error=self._writer_told, **SURE) as producer:
             while not self._stop.wait(BREATH):
+                if self._too_far:
+                    continue
                 for n in range(len(sent), len(sent) + BURST):
                     sent.append(producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
                 self.ledger.delivered = producer.delivered
@@ -123,7 +133,7 @@ class SyncTraffic(Traffic):
             with Consumer(self.connection, **self._group) as consumer:
                 consumer.subscribe(self.topic)
                 while self._reading:
-                    if records := consumer.poll_batch(100, 200):
+                    if records := consumer.poll_batch(MOST, 200):
                         self.ledger.handled += records
                         consumer.commit()
 
@@ -149,6 +159,9 @@ class AsyncTraffic(SyncTraffic):
         sent = []
         async with AsyncProducer(self.connection, on_error=self._writer_told, **SURE) as producer:
             while not self._stop.is_set():
+                if self._too_far:
+                    await asyncio.sleep(BREATH)
+                    continue
                 for n in range(len(sent), len(sent) + BURST):
                     sent.append(await producer.produce(self.topic, f"key-{n % KEYS}", str(n)))
                 self.ledger.delivered = producer.delivered
@@ -163,7 +176,7 @@ class AsyncTraffic(SyncTraffic):
             async with AsyncConsumer(self.connection, **self._group) as consumer:
                 consumer.subscribe(self.topic)
                 while self._reading:
-                    if records := await consumer.poll_batch(100, 200):
+                    if records := await consumer.poll_batch(MOST, 200):
                         self.ledger.handled += records
                         await consumer.commit()
 
