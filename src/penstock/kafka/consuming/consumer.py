@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0
 _SETTLING, _PAUSE = 1.0, 0.005
+# So long a commit is tried while the group's coordinator starts or moves, as after a broker came back.
+_COMMITTING, _BETWEEN = 60.0, 0.1
+_MOVING = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._WAIT_COORD,
+    }
+)
 
 
 class Consumer(Polling):
@@ -57,7 +67,8 @@ class Consumer(Polling):
     def commit(self, what: OffsetsLike | None = None) -> dict[Partition, int]:
         """Commit and wait: behind a record, given offsets, or behind everything that was handed out.
 
-        Gives back what was committed. Nothing handed out since the last time is an error.
+        A coordinator that starts or moves is waited for, up to a minute. Gives back what was committed.
+        Nothing handed out since the last time is an error.
         """
         told = self._commit(what, asynchronous=False)
         return _offsets(told or [])
@@ -89,10 +100,17 @@ class Consumer(Polling):
         if what == {}:
             return []
         named: dict[str, Any] = {} if what is None else {"offsets": offsets_of(what)}
+        deadline = time.monotonic() + (0 if asynchronous else _COMMITTING)
         with self._handle.translated(f"committing for group {self.group!r}"):
-            told = self._client.commit(**named, asynchronous=asynchronous)
-            raise_errors_of(told)
-            return told
+            while True:
+                try:
+                    told = self._client.commit(**named, asynchronous=asynchronous)
+                    raise_errors_of(told)
+                    return told
+                except KafkaException as problem:
+                    if problem.args[0].code() not in _MOVING or time.monotonic() > deadline:
+                        raise
+                time.sleep(_BETWEEN)
 
     # -- places
 

@@ -48,7 +48,8 @@ class Holding:
         **overrides: Any,
     ) -> None:
         self.connection = find_connection(connection)
-        self.group: str | None = group or self.connection.group_id
+        named = [overrides.pop(name, None) for name in ("group_id", "group.id")]
+        self.group: str | None = group or named[0] or named[1] or self.connection.group_id
         self._ended: set[Partition] = set()
         self._on_error = on_error
         self._on_commit = on_commit
