@@ -17,6 +17,7 @@ class RawDecode(Decode):
     """Key and value as bytes, beside topic, partition, offset, timestamp and, where read, headers."""
 
     name = "raw"
+    in_real_time = True
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the records themselves."""

@@ -65,6 +65,10 @@ class Epoch:
         done = newest in _numbers(self._folder.names("commits"))
         return Planned(newest, self.end_of(newest), done)
 
+    def last_done(self) -> int:
+        """Return the number of the newest batch that is done; -1 where none is."""
+        return max(_numbers(self._folder.names("commits")), default=-1)
+
     def end_of(self, batch: int) -> Offsets:
         """Return the offsets at which a batch ends: the next record of each partition.
 

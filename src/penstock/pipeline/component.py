@@ -128,6 +128,8 @@ class Decode(Component):
     """Bytes to rows, or an error per record."""
 
     kind = "decode"
+    # Whether it can be part of a stream in real-time mode: in Java, and with no bad record to put aside.
+    in_real_time: ClassVar[bool] = False
 
     @abstractmethod
     def decode(self, records: DataFrame) -> DataFrame:
@@ -180,6 +182,8 @@ class Sink(Component):
     delivers: ClassVar[frozenset[Delivery]] = frozenset(
         {Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE}
     )
+    # Whether rows can be handed to it one by one, in real-time mode.
+    in_real_time: ClassVar[bool] = False
     # What the refusal says where exactly-once is asked for and not among these.
     why_not: ClassVar[str] = "it has no atomic act that holds rows and progress together"
 

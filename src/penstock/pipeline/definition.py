@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -103,6 +103,12 @@ class Pipeline(BaseModel):
         "with more the pipeline fails.",
     )
     restart: Restart = Field(default_factory=Restart, description="What happens after a failure.")
+    latency: Literal["batch", "realtime", "realtime-or-batch"] = Field(
+        default="batch",
+        description="`batch`: records are taken in small batches. `realtime`: each one as it comes, in "
+        "tens of milliseconds, from Kafka through SQL to Kafka, at-least-once. `realtime-or-batch`: real "
+        "time where the pipeline allows it.",
+    )
     every: Duration = Field(
         default=0.0, ge=0, description="Shortest time between two batches; 0: as fast as can be."
     )
@@ -160,6 +166,38 @@ class Pipeline(BaseModel):
                 "share after each crash; give at-least-once or exactly-once",
             )
         return self
+
+    @model_validator(mode="after")
+    def _real_time_is_possible(self) -> Pipeline:
+        if self.latency == "realtime" and (obstacle := self.real_time_obstacle()):
+            raise PydanticCustomError("latency", "{obstacle}", {"obstacle": obstacle})
+        return self
+
+    def real_time_obstacle(self) -> str | None:
+        """Say what of this pipeline is in the way of real-time mode; None where nothing is."""
+        if self.delivery is not Delivery.AT_LEAST_ONCE:
+            return f"real-time mode delivers at-least-once, and 'delivery' is {self.delivery.value}"
+        if not self.decode.in_real_time:
+            return (
+                f"decode ({self.decode.name}) is in the way of real-time mode: it can fail on a record; "
+                "use 'raw', and from_json in a sql step"
+            )
+        for n, step in enumerate(self.steps):
+            if not step.in_java or isinstance(step, Stateful):
+                why = "it keeps state" if isinstance(step, Stateful) else "it is not SQL"
+            elif (why := step.mixes() or "") == "":
+                continue
+            return f"steps[{n}] ({step.name}) is in the way of real-time mode: {why}"
+        if not self.sink.in_real_time:
+            return (
+                f"sink ({self.sink.name}) is in the way of real-time mode: it writes to Kafka only"
+            )
+        return None
+
+    @property
+    def in_real_time(self) -> bool:
+        """Whether each record is handed on as it comes."""
+        return self.latency != "batch" and self.real_time_obstacle() is None
 
     @model_validator(mode="after")
     def _dead_letters_are_as_exact(self) -> Pipeline:

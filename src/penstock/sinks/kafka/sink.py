@@ -16,10 +16,11 @@ from penstock.sinks.kafka.columns import Columns
 from penstock.sinks.kafka.places import Place, places_abroad, places_of
 from penstock.sinks.kafka.spans import spans_of
 from penstock.sinks.kafka.task import OUTCOME, PLACES, Task
-from penstock.sinks.kafka.through_spark import write_through_spark
+from penstock.sinks.kafka.through_spark import stream_writer, write_through_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter
 
     from penstock.config import Connection
 
@@ -41,6 +42,7 @@ class KafkaSink(Sink):
     """
 
     delivers = EVERY_DELIVERY
+    in_real_time = True
     name = "kafka"
     main_option = "topic"
 
@@ -92,6 +94,11 @@ class KafkaSink(Sink):
         else:
             connection = self.connection or batch.connection
             write_through_spark(records, connection, self.topic, self._limit)
+
+    def streaming_writer(self, rows: DataFrame, connection: Connection) -> DataStreamWriter:
+        """Return what sends the rows of a stream one by one, for real-time mode."""
+        records = self.columns.records(rows, self.topic)
+        return stream_writer(records, self.connection or connection, self.topic, self._limit)
 
     def _write_once(self, records: DataFrame, batch: Batch) -> None:
         task = self._task(batch)

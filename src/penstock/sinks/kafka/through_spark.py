@@ -13,6 +13,7 @@ from penstock.errors import ConfigError, PenstockError, RefusedError, TransientE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter
 
     from penstock.config import Connection
 
@@ -33,10 +34,8 @@ def write_through_spark(
     records: DataFrame, connection: Connection, topic: str, largest: int | None
 ) -> None:
     """Send the records; the column `topic`, where there is one, says to where."""
-    safe = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
-    size = {"kafka.max.request.size": str(max(largest or 0, _LEAST))}
     writer = records.write.format("kafka").mode("append")
-    writer = writer.options(**safe, **(size | connection.spark()))
+    writer = writer.options(**_options(connection, largest))
     if "topic" not in records.columns:
         writer = writer.option("topic", topic)
     try:
@@ -44,6 +43,20 @@ def write_through_spark(
     except (PySparkException, Py4JError) as error:
         told = _verdict(error, addressed="topic" in records.columns)
         raise told or error from error
+
+
+def stream_writer(
+    records: DataFrame, connection: Connection, topic: str, largest: int | None
+) -> DataStreamWriter:
+    """Return the writer of a stream of records."""
+    writer = records.writeStream.format("kafka").options(**_options(connection, largest))
+    return writer if "topic" in records.columns else writer.option("topic", topic)
+
+
+def _options(connection: Connection, largest: int | None) -> dict[str, str]:
+    safe = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+    size = {"kafka.max.request.size": str(max(largest or 0, _LEAST))}
+    return {**safe, **size, **connection.spark()}
 
 
 def _verdict(error: Exception, *, addressed: bool) -> PenstockError | None:

@@ -1,0 +1,129 @@
+"""Real-time mode: Spark hands each record on as it comes, from topic to topic, with no batches between.
+
+Spark notes where it is every few seconds. Each time the group's offsets follow, so that Kafka's tools see
+the lag here, too. After a crash what came since the last note is sent again: at-least-once.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from penstock.config.logs import event_logger
+from penstock.engine.batches import OnBatch
+from penstock.engine.checkpoint import Epoch
+from penstock.engine.progress import Done, Progress
+from penstock.errors import ConfigError
+from penstock.kafka import GroupOffsets
+from penstock.pipeline import Mark, Pipeline
+from penstock.sinks.kafka import KafkaSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.config import Connection
+
+log = event_logger(__name__)
+# How often Spark notes where it is: the least that it allows.
+NOTED_EVERY = 5.0
+_LOOK = 0.2
+
+
+def write_in_real_time(
+    pipeline: Pipeline, rows: DataFrame, connection: Connection, location: str
+) -> StreamingQuery:
+    """Start the query that sends each row as soon as it is there."""
+    for step in pipeline.steps:
+        rows = step.apply(rows)
+    sink = pipeline.sink
+    if not isinstance(sink, KafkaSink):
+        raise TypeError(f"real-time mode writes to Kafka, not to {sink.name!r}")
+    writer: Any = sink.streaming_writer(rows, connection)
+    writer = writer.outputMode("update").queryName(pipeline.name)
+    writer = writer.option("checkpointLocation", location)
+    java = rows.sparkSession.sparkContext._jvm
+    trigger = java.org.apache.spark.sql.streaming.Trigger.RealTime(f"{NOTED_EVERY:.0f} seconds")  # type: ignore[union-attr]
+    writer._jwrite = writer._jwrite.trigger(trigger)
+    query: StreamingQuery = writer.start()
+    return query
+
+
+def require_slots(pipeline: Pipeline, rows: DataFrame, partitions: int) -> None:
+    """Refuse a pipeline whose partitions would wait for each other: each holds a slot for good."""
+    slots = rows.sparkSession.sparkContext.defaultParallelism
+    if partitions > slots:
+        raise ConfigError(
+            f"in real-time mode each of the {partitions} partitions that {pipeline.name!r} reads needs a "
+            f"task slot of its own, and Spark has {slots}: give it more, as in 'spark: {{master: "
+            f"\"local[{partitions}]\"}}', or leave 'latency' out"
+        )
+
+
+class Following:
+    """Follows a query in real-time mode: what Spark notes is counted and committed to the group."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        epoch: Epoch,
+        group: GroupOffsets,
+        progress: Progress,
+        on_batch: OnBatch | None,
+    ) -> None:
+        last = epoch.last()
+        self._pipeline = pipeline
+        self._epoch = epoch
+        self._group = group
+        self._on_batch = on_batch
+        self._noted = last.id if last and last.done else (last.id - 1 if last else -1)
+        self.progress = replace(progress, position=epoch.end_of(self._noted))
+        self.error: Exception | None = None
+        self.last_id = -1  # a batch of this kind is done when Spark has noted it
+        self._ended = Event()
+        self._since = time.monotonic()
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Look after the query until it ends, in a thread of its own."""
+        Thread(target=self._follow, args=(query,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Wait until Spark notes where it is, so that little is sent again, or until it has ended."""
+        before, deadline = self._noted, time.monotonic() + 3 * NOTED_EVERY
+        while self._noted == before and time.monotonic() < deadline and not self._ended.is_set():
+            time.sleep(_LOOK / 10)
+
+    def wait(self) -> None:
+        """Wait until the last note is committed."""
+        self._ended.wait(10)
+
+    def _follow(self, query: StreamingQuery) -> None:
+        try:
+            while query.isActive:
+                self._take_notes()
+                time.sleep(_LOOK)
+            self._take_notes()
+        except Exception as error:  # kept: whoever waits for the query asks for it
+            self.error = error
+            query.stop()
+        finally:
+            self._ended.set()
+
+    def _take_notes(self) -> None:
+        for batch in range(self._noted + 1, self._epoch.last_done() + 1):
+            self._note(batch)
+
+    def _note(self, batch: int) -> None:
+        begin, end = self._epoch.end_of(batch - 1), self._epoch.end_of(batch)
+        records = sum(at - begin.get(where, 0) for where, at in end.items())
+        now = time.monotonic()
+        if self._pipeline.commit:
+            self._group.commit(end)
+        mark = Mark(self._epoch.number, batch, 0)
+        done = Done(mark, records, records, 0, now - self._since, end)
+        if self._on_batch:
+            self._on_batch(done)
+        self.progress = self.progress.after_batch(done)
+        self._noted, self._since = batch, now
