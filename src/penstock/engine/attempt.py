@@ -5,6 +5,7 @@ A pipeline that failed is started again by another attempt, which finds its plac
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from threading import Thread
@@ -16,14 +17,16 @@ from penstock.config import find_connection
 from penstock.engine.batches import BatchLoop, OnBatch, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.deadletters import TABLE, dead_letters_of
+from penstock.engine.moving import MovedError, Moving
 from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress
 from penstock.engine.reasons import failure, reason
 from penstock.engine.session import session_log, spark_session
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, DataLossError, PenstockError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import FAILED, Offsets, Opening, Pipeline, Reading
 from penstock.pipeline.storage import Folder
+from penstock.pipeline.values import partitions_of
 from penstock.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ RECORD = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key:string,value:binary>>"
 )
+
+
+# How often the topics are looked at, in seconds, beside the look before each batch.
+_LOOK_EVERY = 5
 
 
 class Attempt:
@@ -58,6 +65,7 @@ class Attempt:
         self._closing = ExitStack()
         self._stopping = False
         self._lost: Exception | None = None
+        self._moved = False
         try:
             self._start(state, progress, once)
         except BaseException:
@@ -74,8 +82,16 @@ class Attempt:
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)
         checkpoint = Checkpoint(Folder(spark, state))
-        epoch = find_epoch(
-            checkpoint, source, pipeline.delivery, self._admin, group, commit=pipeline.commit
+        found = find_epoch(checkpoint, pipeline, source, self._admin, group)
+        epoch = found.epoch
+        moving = Moving(
+            pipeline,
+            source,
+            epoch,
+            self._admin,
+            spark,
+            committed=found.committed,
+            seen_ends=self._seen_ends,
         )
         self._loop = BatchLoop(
             pipeline,
@@ -83,7 +99,8 @@ class Attempt:
             connection,
             epoch,
             group,
-            progress=progress,
+            moving=moving,
+            progress=progress.without(found.lost),
             on_batch=self._on_batch,
         )
         rows = pipeline.decode.decode(source.read(Reading(spark, connection, epoch.start())))
@@ -105,13 +122,18 @@ class Attempt:
         return self._loop.progress
 
     def ends(self, position: Offsets) -> Offsets:
-        """Return where the partitions end now."""
-        return self._admin.latest(position)
+        """Return where the partitions end now, those that are still there."""
+        try:
+            return self._admin.latest(position)
+        except ConfigError:
+            return self._admin.latest(self._admin.existing(position))
 
     def wait(self) -> None:
         """Wait until Spark's query has ended."""
         try:
-            self._query.awaitTermination()
+            while not self._query.awaitTermination(_LOOK_EVERY):
+                self._look()
+            self._moved |= self._loop.must_turn
         except PySparkException:
             pass  # the query keeps its exception; `error` asks for it
         except Exception as error:  # the Java process is gone
@@ -127,6 +149,32 @@ class Attempt:
         if self._lost is None:
             self._query.stop()
 
+    @property
+    def moved(self) -> bool:
+        """Whether it ended, or must end, because topics are not what they were."""
+        return self._moved and not self._stopping
+
+    def _look(self) -> None:
+        """See whether the topics are still what they were; end the query where they are not."""
+        try:
+            self._moved = self._loop.look()
+        except DataLossError as error:
+            self._loop.error = error
+        except PenstockError:
+            return  # the broker is away: Spark says so, or finds it again
+        if self._moved and not self._stopping:
+            self._loop.stop_soon()
+            self._until_noted(deadline=time.monotonic() + _LOOK_EVERY)
+        if self._moved or self._loop.error:
+            self._query.stop()
+
+    def _seen_ends(self) -> Offsets:
+        """Where the partitions ended when Spark planned the last batch that is done."""
+        query = getattr(self, "_query", None)
+        noted = query.lastProgress if query else None
+        ends = noted["sources"][0]["latestOffset"] if noted else None
+        return partitions_of(json.loads(ends) if isinstance(ends, str) else ends or {})
+
     def close(self) -> None:
         """Let go of the connections."""
         self._closing.close()
@@ -135,7 +183,15 @@ class Attempt:
         """Return why the query ended, or None where it ended as it should."""
         if self._lost is not None:
             return failure(self._lost, self.pipeline.name, session_log())
+        if isinstance(self._loop.error, DataLossError):
+            return self._loop.error
         error: Any = self._query.exception()
+        if "UnknownTopicOrPartition" in str(error):
+            self._look()
+            if isinstance(self._loop.error, DataLossError):
+                return self._loop.error
+        if self.moved:
+            return MovedError("topics were deleted or made again")
         if error is None or (self._stopping and StopRequestedError.__name__ in str(error)):
             return None
         return failure(self._loop.error or error, self.pipeline.name, session_log())

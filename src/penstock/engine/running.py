@@ -9,11 +9,12 @@ from threading import Event, Thread
 from penstock.config.logs import event_logger
 from penstock.engine.attempt import Attempt
 from penstock.engine.batches import OnBatch
+from penstock.engine.moving import MovedError
 from penstock.engine.places import locked, state_folder
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure
 from penstock.engine.session import session_log
-from penstock.errors import ConfigError, PenstockError, TransientError
+from penstock.errors import ConfigError, DataLossError, PenstockError, TransientError
 from penstock.pipeline import Pipeline
 
 log = event_logger(__name__)
@@ -155,8 +156,10 @@ class Running:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
         while self._may_try_again(error):
             self._in_a_row += 1
-            wait = self.pipeline.restart.after(self._in_a_row)
-            self._note(error, wait)
+            moved = isinstance(error, MovedError)
+            wait = 0.0 if moved else self.pipeline.restart.after(self._in_a_row)
+            if not moved:
+                self._note(error, wait)
             if self._asked_to_stop.wait(wait):
                 return False
             try:
@@ -166,7 +169,7 @@ class Running:
             except Exception as found:  # Java's or Spark's: a reason like any other
                 error = failure(found, self.pipeline.name, session_log())
             else:
-                self._restarts += 1
+                self._restarts += not moved
                 self._error = None
                 self._state = State.RUNNING
                 return True
@@ -174,7 +177,7 @@ class Running:
         return False
 
     def _may_try_again(self, error: PenstockError) -> bool:
-        if self._asked_to_stop.is_set() or isinstance(error, ConfigError):
+        if self._asked_to_stop.is_set() or isinstance(error, (ConfigError, DataLossError)):
             return False
         if isinstance(error, TransientError):
             return True
