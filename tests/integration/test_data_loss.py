@@ -60,8 +60,8 @@ def test_records_removed_while_it_stood_still_are_refused_with_everything_to_kno
 
     assert str(caught.value) == (
         f"{topic()}-0: the pipeline stood at offset 5 and the oldest record is 12: 7 records were "
-        "removed before they were read; to go on without them give the source 'on_data_loss: skip', or reset the "
-        f"group's offsets to earliest: penstock groups reset {unique} --to earliest"
+        "removed before they were read; to go on without them give the source 'on_data_loss: skip', "
+        f"or reset the group's offsets to earliest: penstock groups reset {unique} --to earliest"
     )
 
 

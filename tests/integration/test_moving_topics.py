@@ -195,7 +195,7 @@ def test_a_topic_that_is_deleted_with_unread_records(
             assert running.progress().state is State.FAILED
             return
         has(running, unique, [*range(10), *range(100, 130)])
-        progress = running.progress()
+        progress = eventually(lambda: (p := running.progress()).rows == 40 and p)
     assert deleted == [{(topic("a"), 0): 10, (topic("b"), 0): 10}]
     assert (progress.lost, progress.rows, progress.state) == (20, 40, State.RUNNING)
     assert "20 records were removed" in str(progress.last_error)

@@ -6,6 +6,7 @@ A pipeline that failed is started again by another attempt, which finds its plac
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import ExitStack
 from threading import Thread
@@ -46,6 +47,10 @@ RECORD = (
 
 # How often the topics are looked at, in seconds, beside the look before each batch.
 _LOOK_EVERY = 5
+# What Spark's connector says when topics or partitions come or go while it plans.
+_MOVED = re.compile(
+    r"UnknownTopicOrPartition|Trigger\.AvailableNow|must specify all TopicPartitions"
+)
 
 
 class Attempt:
@@ -59,8 +64,10 @@ class Attempt:
         *,
         once: bool,
         on_batch: OnBatch | None = None,
+        seen: Offsets | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self._seen = seen or {}
         self._on_batch = on_batch
         self._closing = ExitStack()
         self._stopping = False
@@ -91,7 +98,7 @@ class Attempt:
             self._admin,
             spark,
             committed=found.committed,
-            seen_ends=self._seen_ends,
+            seen_ends=self.seen_ends,
         )
         self._loop = BatchLoop(
             pipeline,
@@ -133,7 +140,7 @@ class Attempt:
         try:
             while not self._query.awaitTermination(_LOOK_EVERY):
                 self._look()
-            self._moved |= self._loop.must_turn
+            self._moved |= bool(self._loop.made_again)
         except PySparkException:
             pass  # the query keeps its exception; `error` asks for it
         except Exception as error:  # the Java process is gone
@@ -168,12 +175,17 @@ class Attempt:
         if self._moved or self._loop.error:
             self._query.stop()
 
-    def _seen_ends(self) -> Offsets:
+    def seen_ends(self) -> Offsets:
         """Where the partitions ended when Spark planned the last batch that is done."""
         query = getattr(self, "_query", None)
-        noted = query.lastProgress if query else None
-        ends = noted["sources"][0]["latestOffset"] if noted else None
-        return partitions_of(json.loads(ends) if isinstance(ends, str) else ends or {})
+        if self._lost is not None or not (query and (noted := query.lastProgress)):
+            return self._seen
+        return partitions_of(json.loads(noted.json)["sources"][0]["latestOffset"] or {})
+
+    def ends_for_the_next(self) -> Offsets:
+        """What the next attempt shall know of ends that it did not see; not of topics made again."""
+        again = self._loop.made_again
+        return {place: end for place, end in self.seen_ends().items() if place[0] not in again}
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -186,8 +198,9 @@ class Attempt:
         if isinstance(self._loop.error, DataLossError):
             return self._loop.error
         error: Any = self._query.exception()
-        if "UnknownTopicOrPartition" in str(error):
+        if _MOVED.search(str(error)):
             self._look()
+            self._moved = True
             if isinstance(self._loop.error, DataLossError):
                 return self._loop.error
         if self.moved:

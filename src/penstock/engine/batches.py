@@ -59,6 +59,7 @@ class BatchLoop:
         self._group = group
         self._moving = moving
         self._taken: dict[Partition, tuple[int, int]] = {}
+        self._seen_busy: dict[Partition, tuple[int, int]] | None = None
         self._missing: list[Loss] | None = None
         self._on_batch = on_batch
         self._stopping = False
@@ -72,9 +73,9 @@ class BatchLoop:
             return
 
     @property
-    def must_turn(self) -> bool:
-        """Whether topics were made again, so that they are read from their beginning in a new epoch."""
-        return bool(self._moving.made_again)
+    def made_again(self) -> set[str]:
+        """The topics that were made again: they are read from their beginning, in a new epoch."""
+        return self._moving.made_again
 
     def stop_soon(self) -> None:
         """Let no other batch begin."""
@@ -83,15 +84,20 @@ class BatchLoop:
     def look(self) -> bool:
         """Look at the topics between two batches; say whether the pipeline must begin a new epoch.
 
-        A batch that reads from a topic that is gone would wait for long: it must be begun anew, too.
+        A batch that waits for a topic that is gone must be begun anew, too: seen twice, it waits.
         """
         if not self._busy.acquire(blocking=False):
-            return self._moving.gone({topic for topic, _ in self._taken})
+            return self._waits_in_vain()
         try:
             self.progress = self.progress.without(self._moving.look(self.progress.position))
-            return self.must_turn
+            return bool(self.made_again)
         finally:
             self._busy.release()
+
+    def _waits_in_vain(self) -> bool:
+        """Whether this batch was under way before, and reads from a topic that is gone."""
+        taken, self._seen_busy = self._seen_busy, self._taken
+        return taken is self._taken and self._moving.gone({topic for topic, _ in self._taken})
 
     def run(self, records: DataFrame, batch_id: int) -> None:
         """Handle one batch: called by Spark."""

@@ -84,10 +84,16 @@ class Moving:
         return any(now.get(topic) != self._ids.get(topic) for topic in topics)
 
     def after(self, batch: Batch) -> list[Loss]:
-        """Return what the batch that was just written lacks, or refuse to go on without it."""
+        """Return what the batch that was just written lacks, or refuse to go on without it.
+
+        Where a topic was made again while it was read, the batch may have records of both: it is run
+        again, without that topic.
+        """
+        moved = self._moved({topic for topic, _ in batch.ranges}, set())
+        if again := sorted(moved & self.made_again):
+            raise MovedError(f"topic {again[0]!r} was made again while it was read")
         if not (records := passed_over(self._spark)):
             return []
-        moved = self._moved({topic for topic, _ in batch.ranges}, set())
         stood = {place: self._stood(batch, place) for place in batch.ranges}
         missing = below(stood, self._oldest(batch.ranges, moved))
         return self.without(at_most(missing, records))
