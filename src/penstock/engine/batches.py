@@ -178,8 +178,9 @@ class BatchLoop:
         ranges, lost = self._moving.from_oldest(batch.ranges)
         if batch.part:  # what it lacks is in no other place; dead letters are counted by themselves
             self._missing = [*(self._missing or []), *self._moving.without(lost)]
-        start = {partition: start for partition, (start, _) in ranges.items()}
-        end = {partition: end for partition, (_, end) in ranges.items()}
+        left = {place: span for place, span in ranges.items() if span[0] < span[1]} or ranges
+        start = {partition: start for partition, (start, _) in left.items()}
+        end = {partition: end for partition, (_, end) in left.items()}
         whole = self._source.model_copy(update={"headers": True})
         return whole.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
 

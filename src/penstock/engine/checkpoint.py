@@ -32,6 +32,8 @@ class Epoch:
     def __init__(self, folder: Folder, number: int) -> None:
         self.number = number
         self._folder = folder
+        # The last batch that had partitions which were new, and where they begin.
+        self._newest_added: tuple[int, Offsets] | None = None
 
     @property
     def location(self) -> str:
@@ -90,10 +92,14 @@ class Epoch:
         added = self._added(batch) | starts
         text = json.dumps({"batch": batch, "starts": json.loads(offsets_as_json(added))})
         self._folder.write("penstock-added.json", text)
+        self._newest_added = batch, added
 
     def _added(self, batch: int) -> Offsets:
-        noted = json.loads(self._folder.read("penstock-added.json") or "{}")
-        return partitions_of(noted["starts"]) if noted.get("batch") == batch else {}
+        if self._newest_added is None:
+            noted = json.loads(self._folder.read("penstock-added.json") or "{}")
+            self._newest_added = noted.get("batch", -1), partitions_of(noted.get("starts", {}))
+        of, starts = self._newest_added
+        return starts if of == batch else {}
 
 
 class Checkpoint:

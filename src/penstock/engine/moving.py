@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.losses import Loss, at_most, below, passed_over, refusal_of
-from penstock.errors import ConfigError, TransientError
+from penstock.engine.present import commit, oldest
+from penstock.errors import TransientError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import Batch, Offsets, Partition, Pipeline
 from penstock.sources.kafka import KafkaSource
@@ -69,9 +70,10 @@ class Moving:
         live = {place: end for place, end in after.items() if place[0] not in moved}
         before |= self._added(batch, [place for place in live if place not in before])
         lost = self._lost_with({p: at for p, at in before.items() if p[0] in moved}, after)
-        ranges = {place: (before[place], end) for place, end in live.items()}
-        planned = (p for p, end in after.items() if p[0] in moved and end > before.get(p, 0))
-        return Taken(ranges, lost, differs=any(planned))
+        # A log that was cut short by a change of its leader ends before the place where we stood.
+        ranges = {p: (min(before[p], end), end) for p, end in live.items() if p in before}
+        differs = any(end > before.get(p, 0) for p, end in after.items() if p not in ranges)
+        return Taken(ranges, lost, differs)
 
     def look(self, position: Offsets) -> list[Loss]:
         """Look at the topics while no batch is under way; return what was lost with them."""
@@ -117,21 +119,15 @@ class Moving:
         return losses
 
     def commit(self, group: GroupOffsets, end: Offsets) -> None:
-        """Commit a batch's end; a topic that is gone by now has no place to keep."""
-        try:
-            group.commit(end)
-        except ConfigError:
-            there = set(self._admin.existing(end))
-            if there == end.keys():
-                raise
-            group.commit({place: offset for place, offset in end.items() if place in there})
+        """Commit a batch's end, as far as its topics are there."""
+        commit(group, self._admin, end)
 
     def from_oldest(self, ranges: Ranges) -> tuple[Ranges, list[Loss]]:
         """Return the ranges as they can be read now, and what is no more in them."""
         stood = {place: start for place, (start, _) in ranges.items()}
-        oldest = self._oldest(ranges, set())
-        read = {p: (max(start, oldest[p]), end) for p, (start, end) in ranges.items()}
-        return read, below(stood, oldest)
+        first = self._oldest(ranges, set())
+        read = {p: (max(start, first[p]), end) for p, (start, end) in ranges.items()}
+        return read, below(stood, first)
 
     def _moved(self, known: set[str], planned: set[str]) -> set[str]:
         """Return the topics that are gone or were made again; take note of those that are new."""
@@ -152,7 +148,7 @@ class Moving:
         """Partitions that are new in a batch are read from their oldest record, which need not be 0."""
         if not places:
             return {}
-        starts = self._admin.earliest(places)
+        starts = oldest(self._admin, places)
         self._epoch.note_added(batch, starts)
         return starts
 
@@ -177,12 +173,12 @@ class Moving:
     def _stood(self, batch: Batch, place: Partition) -> int:
         """A batch that is run again may have been committed before: then nothing of it is missing."""
         start, end = batch.ranges[place]
-        return (
-            min(end, max(start, self._committed.get(place, start))) if batch.may_repeat else start
-        )
+        if not batch.may_repeat:
+            return start
+        return min(end, max(start, self._committed.get(place, start)))
 
     def _oldest(self, ranges: Ranges, moved: set[str]) -> Offsets:
         """The oldest record of each partition, at most the range's end: so much is gone with a topic."""
         asked = [place for place in ranges if place[0] not in moved]
-        found = self._admin.earliest(self._admin.existing(asked))
+        found = oldest(self._admin, asked)
         return {place: min(end, found.get(place, end)) for place, (_, end) in ranges.items()}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.config.logs import event_logger
+from penstock.engine import present
 from penstock.engine.checkpoint import Checkpoint, Epoch, Planned
 from penstock.engine.losses import Loss, below, refusal_of
 from penstock.errors import ConfigError, nearest
@@ -49,7 +50,7 @@ def find_epoch(
     start, lost = starting_offsets(pipeline, source, admin, partitions, known)
     began = checkpoint.new(start, topics)
     if pipeline.commit:
-        group.commit(start)
+        present.commit(group, admin, start)
     log.info("epoch_began", epoch=began.number, moved=last is not None)
     return Found(began, start, lost)
 
@@ -102,9 +103,13 @@ def _known(place: Place, last: Planned | None, committed: Offsets, admin: Admin)
     """
     anew = place.made_again()
     if last is None:
-        return (place.start() if place.last() is None else {}) | committed | admin.earliest(anew)
+        return (
+            (place.start() if place.last() is None else {})
+            | committed
+            | present.oldest(admin, anew)
+        )
     others = [p for p in place.partitions if p not in last.end]
-    return last.end | admin.earliest(others)
+    return last.end | present.oldest(admin, others)
 
 
 def _partitions(source: KafkaSource, admin: Admin, epoch: Epoch | None) -> list[Partition]:
@@ -162,7 +167,7 @@ def _by_start(source: KafkaSource, admin: Admin, missing: list[Partition]) -> Of
         return admin.latest(missing)
     if isinstance(source.start, AtTime):
         return admin.offsets_at(source.start.timestamp, missing)
-    earliest = admin.earliest(missing)
+    earliest = present.oldest(admin, missing)
     if isinstance(source.start, AtOffsets):
         for topic, partition in missing:
             given = source.start.offsets.get(topic, {}).get(partition)
@@ -175,7 +180,7 @@ def _refuse_lost(
     stood: Offsets, admin: Admin, pipeline: Pipeline, source: KafkaSource
 ) -> list[Loss]:
     """Return what was removed while the pipeline stood still; refuse where it may not be skipped."""
-    lost = below(stood, admin.earliest(stood))
+    lost = below(stood, present.oldest(admin, stood))
     if lost and source.on_data_loss == "fail":
         raise refusal_of(lost, pipeline.group_id)
     return lost
