@@ -12,6 +12,7 @@ PenstockError                 exit 1
 ├── WakeupError               exit 1   another thread ended this wait, on purpose
 ├── TerminalError             exit 1   the work cannot go on, and trying again would not help
 │   ├── PipelineFailedError   exit 1
+│   │   └── DataLossError     exit 1   records were removed from Kafka before the pipeline read them
 │   ├── FencedError           exit 1   another producer or member took this one's place
 │   ├── AbortableError        exit 1   a transaction must be aborted; then the work may begin again
 │   └── OffsetOutOfRangeError exit 1   the records at this offset are gone, or not there yet
@@ -140,6 +141,10 @@ class TerminalError(PenstockError):
 
 class PipelineFailedError(TerminalError):
     """A pipeline stopped because of an error; the message is the reason."""
+
+
+class DataLossError(PipelineFailedError):
+    """Records were removed from Kafka before the pipeline read them, and it may not go on without."""
 
 
 class FencedError(TerminalError):

@@ -52,10 +52,11 @@ def summary(progress: Progress) -> str:
 
 
 def _trouble(progress: Progress) -> str:
-    """What a line adds when all is not well: the restarts so far, and the reason while it waits."""
+    """What a line adds when all is not well: records lost, restarts, and the reason while it waits."""
+    lost = f", {progress.lost:,} lost" if progress.lost else ""
     restarts = f", {progress.restarts} restarts" if progress.restarts else ""
     waiting = progress.state in (State.RETRYING, State.RESTARTING)
-    return restarts + (f"; {mask(progress.last_error or '')}" if waiting else "")
+    return lost + restarts + (f"; {mask(progress.last_error or '')}" if waiting else "")
 
 
 def _lines(running: Running, until: Callable[[], bool]) -> None:
@@ -68,7 +69,17 @@ def _lines(running: Running, until: Callable[[], bool]) -> None:
 
 def _view(progress: Progress) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("pipeline", "state", "batches", "rows", "rows/s", "lag", "failed", "last batch"):
+    for column in (
+        "pipeline",
+        "state",
+        "batches",
+        "rows",
+        "rows/s",
+        "lag",
+        "failed",
+        "lost",
+        "last batch",
+    ):
         table.add_column(column, justify="left" if column in ("pipeline", "state") else "right")
     batch = progress.last_batch_seconds
     table.add_row(
@@ -79,6 +90,7 @@ def _view(progress: Progress) -> RenderableType:
         f"{progress.rows_per_second:,.0f}",
         f"{progress.total_lag:,}",
         Text(f"{progress.failed:,}", style="red" if progress.failed else ""),
+        Text(f"{progress.lost:,}", style="red" if progress.lost else ""),
         f"{batch:.2f} s" if batch is not None else "",
     )
     if not progress.last_error:

@@ -14,13 +14,15 @@ from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.deadletters import dead_letters_of
+from penstock.engine.losses import Loss, counted
+from penstock.engine.moving import Moving, Taken
 from penstock.engine.progress import Done, Progress
 from penstock.engine.stateful.plan import Branch, Plan
 from penstock.engine.stateful.seen import Query
 from penstock.engine.stateful.writing import StatefulWriting
 from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets
-from penstock.pipeline import Batch, Delivery, Offsets, Pipeline, Reading
+from penstock.pipeline import Batch, Delivery, Offsets, Partition, Pipeline, Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +52,7 @@ class BatchLoop:
         epoch: Epoch,
         group: GroupOffsets,
         *,
+        moving: Moving,
         progress: Progress,
         query: Query,
         on_batch: OnBatch | None = None,
@@ -62,6 +65,10 @@ class BatchLoop:
         self._connection = connection
         self._epoch = epoch
         self._group = group
+        self._moving = moving
+        self._taken: dict[Partition, tuple[int, int]] = {}
+        self._seen_busy: dict[Partition, tuple[int, int]] | None = None
+        self._missing: list[Loss] | None = None
         self._on_batch = on_batch
         self._stopping = False
         self._busy = Lock()
@@ -77,13 +84,38 @@ class BatchLoop:
         with self._busy:
             return
 
+    @property
+    def made_again(self) -> set[str]:
+        """The topics that were made again: they are read from their beginning, in a new epoch."""
+        return self._moving.made_again
+
+    def stop_soon(self) -> None:
+        """Let no other batch begin."""
+        self._stopping = True
+
+    def look(self) -> bool:
+        """Look at the topics between two batches; say whether the pipeline must begin a new epoch.
+
+        A batch that waits for a topic that is gone must be begun anew, too: seen twice, it waits.
+        """
+        if not self._busy.acquire(blocking=False):
+            return self._waits_in_vain()
+        try:
+            self.progress = self.progress.without(self._moving.look(self.progress.position))
+            return bool(self.made_again)
+        finally:
+            self._busy.release()
+
+    def _waits_in_vain(self) -> bool:
+        """Whether this batch was under way before, and reads from a topic that is gone."""
+        taken, self._seen_busy = self._seen_busy, self._taken
+        return taken is self._taken and self._moving.gone({topic for topic, _ in self._taken})
+
     def run(self, records: DataFrame, batch_id: int) -> None:
         """Handle one batch: called by Spark."""
         with self._busy:
             if self._stopping:
                 raise StopRequestedError
-            if self._plan.is_stale:
-                raise StaleTableError
             try:
                 self._run(records, batch_id)
             except Exception as error:
@@ -91,11 +123,16 @@ class BatchLoop:
                 raise
 
     def _run(self, decoded: DataFrame, batch_id: int) -> None:
+        if self._plan.is_stale:
+            raise StaleTableError
         began = time.monotonic()
-        batch = self._batch(decoded, batch_id)
+        taken = self._moving.plan(batch_id)
+        batch = self._batch(decoded, batch_id, taken)
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
         with self._committing(end):
             written = self._writing.run(batch)
+            missing = self._moving.after(batch) if self._missing is None else self._missing
+        lost, told = counted([*taken.lost, *missing])
         done = Done(
             mark=batch.mark,
             records=batch.records,
@@ -103,7 +140,8 @@ class BatchLoop:
             failed=written.failed,
             seconds=time.monotonic() - began,
             position=end,
-            error=written.example,
+            error=told or written.example,
+            lost=lost,
         )
         if self._on_batch:
             self._on_batch(done)
@@ -115,14 +153,29 @@ class BatchLoop:
             letters = replace(batch, pipeline=dead_letters_of(batch.pipeline))
             self.pipeline.dead_letter_sink.tidy(letters)
 
-    def _batch(self, decoded: DataFrame, batch_id: int) -> Batch:
+    def _batch(self, decoded: DataFrame, batch_id: int, taken: Taken) -> Batch:
+        self._taken, self._missing = taken.ranges, None
+        batch = self._as_planned(decoded, batch_id, taken)
+        if taken.differs and not self._plan.stream:  # state goes on with what Spark reads
+            return replace(batch, rows=self._without_moved(batch))
+        return batch
+
+    def _without_moved(self, batch: Batch) -> DataFrame:
+        """Read the batch by its offsets: Spark would take a topic that was made again for the old one."""
+        self._missing = []
+        if not batch.records:
+            return batch.rows.limit(0)
+        branch = self._plan.branches[0]
+        return branch.decode.decode(self._records(branch, replace(batch, part=1)))
+
+    def _as_planned(self, decoded: DataFrame, batch_id: int, taken: Taken) -> Batch:
         return Batch(
             rows=decoded,
             pipeline=self.pipeline.name,
             epoch=self._epoch.number,
             id=batch_id,
             connection=self._connection,
-            ranges=self._epoch.ranges(batch_id),
+            ranges=taken.ranges,
             may_repeat=self.last_id < 0,
             delivery=self.pipeline.delivery,
         )
@@ -132,16 +185,19 @@ class BatchLoop:
         """Commit the batch's end to the group: after the body, or before it for at-most-once."""
         first = self.pipeline.delivery is Delivery.AT_MOST_ONCE
         if first:
-            self._group.commit(end)
+            self._moving.commit(self._group, end)
         yield
         if not first and self.pipeline.commit:
-            self._group.commit(end)
+            self._moving.commit(self._group, end)
 
     def _records(self, branch: Branch, batch: Batch) -> DataFrame:
         """Read a batch's records once more from Kafka."""
-        ranges = branch.part(batch)
-        start = {partition: start for partition, (start, _) in ranges.items()}
-        end = {partition: end for partition, (_, end) in ranges.items()}
+        ranges, lost = self._moving.from_oldest(branch.part(batch))
+        if batch.part:  # what it lacks is in no other place; dead letters are counted by themselves
+            self._missing = [*(self._missing or []), *self._moving.without(lost)]
+        left = {place: span for place, span in ranges.items() if span[0] < span[1]} or ranges
+        start = {partition: start for partition, (start, _) in left.items()}
+        end = {partition: end for partition, (_, end) in left.items()}
         whole = branch.source.model_copy(update={"headers": True})
         return whole.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
 

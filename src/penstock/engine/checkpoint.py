@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.pipeline import Offsets, Partition
+from penstock.pipeline import Offsets
 from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import partitions_of
+from penstock.sources.kafka import offsets_as_json
 
 _SHAPES = "penstock-state.json"
 # What Spark writes for a source that has had no record yet.
@@ -35,6 +36,8 @@ class Epoch:
     def __init__(self, folder: Folder, number: int) -> None:
         self.number = number
         self._folder = folder
+        # The last batch that had partitions which were new, and where they begin.
+        self._newest_added: tuple[int, Offsets] | None = None
 
     @property
     def location(self) -> str:
@@ -45,16 +48,23 @@ class Epoch:
         """Where it is written down what was done of a batch that had to be split."""
         return self._folder.below("parts")
 
-    def open(self, start: Offsets) -> None:
-        """Write down where the epoch starts, before its first batch."""
-        offsets: dict[str, dict[int, int]] = {}
-        for (topic, partition), offset in start.items():
-            offsets.setdefault(topic, {})[partition] = offset
-        self._folder.write("penstock-start.json", json.dumps(offsets))
+    def open(self, start: Offsets, topics: Mapping[str, str]) -> None:
+        """Write down where the epoch starts and in which topics, before its first batch."""
+        self.note_topics(topics)
+        self._folder.write("penstock-start.json", offsets_as_json(start))
 
     def start(self) -> Offsets:
         """Return where the epoch starts."""
         return partitions_of(json.loads(self._folder.read("penstock-start.json") or "{}"))
+
+    def topics(self) -> dict[str, str]:
+        """Return the ids of the topics that the epoch reads: one that is made again has another."""
+        known: dict[str, str] = json.loads(self._folder.read("penstock-topics.json") or "{}")
+        return known
+
+    def note_topics(self, ids: Mapping[str, str]) -> None:
+        """Write down the ids of the topics."""
+        self._folder.write("penstock-topics.json", json.dumps(dict(ids)))
 
     def last(self) -> Planned | None:
         """Return the newest batch that was planned, or None before the first."""
@@ -106,13 +116,23 @@ class Epoch:
             raise LookupError(f"batch {batch} is not in the offset log under {self.location}")
         return text.splitlines()
 
-    def ranges(self, batch: int) -> dict[Partition, tuple[int, int]]:
-        """Return first and next-to-read offset of each partition of a batch.
+    def begin_of(self, batch: int) -> Offsets:
+        """Return the offsets at which a batch begins, those of partitions that are new in it included."""
+        return self.end_of(batch - 1) | self._added(batch)
 
-        A partition that is new in this batch is read from its beginning.
-        """
-        before, after = self.end_of(batch - 1), self.end_of(batch)
-        return {partition: (before.get(partition, 0), end) for partition, end in after.items()}
+    def note_added(self, batch: int, starts: Offsets) -> None:
+        """Write down where the partitions that are new in a batch begin: it may be run again."""
+        added = self._added(batch) | starts
+        text = json.dumps({"batch": batch, "starts": json.loads(offsets_as_json(added))})
+        self._folder.write("penstock-added.json", text)
+        self._newest_added = batch, added
+
+    def _added(self, batch: int) -> Offsets:
+        if self._newest_added is None:
+            noted = json.loads(self._folder.read("penstock-added.json") or "{}")
+            self._newest_added = noted.get("batch", -1), partitions_of(noted.get("starts", {}))
+        of, starts = self._newest_added
+        return starts if of == batch else {}
 
 
 class Checkpoint:
@@ -126,15 +146,15 @@ class Checkpoint:
         numbers = _numbers(self._folder.names())
         return self._epoch(numbers[-1]) if numbers else None
 
-    def new(self, start: Offsets) -> Epoch:
-        """Begin an epoch.
+    def new(self, start: Offsets, topics: Mapping[str, str]) -> Epoch:
+        """Begin an epoch at these offsets of the topics with these ids.
 
         Its number is the second in which it begins, so that it is new to the sinks even where this
         folder was removed: what they hold of earlier epochs must not look like what is to come.
         """
         newest = self.newest()
         epoch = self._epoch(max(int(time.time()), newest.number + 1 if newest else 0))
-        epoch.open(start)
+        epoch.open(start, topics)
         return epoch
 
     def _epoch(self, number: int) -> Epoch:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from penstock.engine.losses import Loss, counted
 from penstock.pipeline import Mark, Offsets
 
 
@@ -32,6 +33,8 @@ class Done:
     seconds: float
     position: Offsets = field(default_factory=dict)
     error: str | None = None
+    # How many records Kafka removed before they were read.
+    lost: int = 0
 
     @property
     def rows_per_second(self) -> float:
@@ -49,6 +52,7 @@ class Progress:
     records: int = 0
     rows: int = 0
     failed: int = 0
+    lost: int = 0
     rows_per_second: float = 0.0
     last_batch_seconds: float | None = None
     last_batch_at: float | None = None
@@ -75,12 +79,22 @@ class Progress:
             records=self.records + done.records,
             rows=self.rows + done.rows,
             failed=self.failed + done.failed,
+            lost=self.lost + done.lost,
             rows_per_second=done.rows_per_second,
             last_batch_seconds=done.seconds,
             last_batch_at=time.time(),
             position=done.position,
             last_error=done.error or self.last_error,
         )
+
+    def without(self, losses: list[Loss]) -> Progress:
+        """Return the snapshot after records were removed from Kafka unread.
+
+        >>> Progress("p").without([Loss(("t", 0), 5, 8, 3)]).lost
+        3
+        """
+        lost, told = counted(losses)
+        return replace(self, lost=self.lost + lost, last_error=told or self.last_error)
 
     def behind(self, ends: Offsets) -> Progress:
         """Return the snapshot with the lag that follows from the partitions' ends."""

@@ -21,7 +21,7 @@ from penstock.pipeline import Mark, Pipeline
 from penstock.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.config import Connection
@@ -51,9 +51,9 @@ def write_in_real_time(
     return query
 
 
-def require_slots(pipeline: Pipeline, rows: DataFrame, partitions: int) -> None:
+def require_slots(pipeline: Pipeline, spark: SparkSession, partitions: int) -> None:
     """Refuse a pipeline whose partitions would wait for each other: each holds a slot for good."""
-    slots = rows.sparkSession.sparkContext.defaultParallelism
+    slots = spark.sparkContext.defaultParallelism
     if partitions > slots:
         raise ConfigError(
             f"in real-time mode each of the {partitions} partitions that {pipeline.name!r} reads needs a "
@@ -84,6 +84,18 @@ class Following:
         self.last_id = -1  # a batch of this kind is done when Spark has noted it
         self._ended = Event()
         self._since = time.monotonic()
+
+    @property
+    def made_again(self) -> set[str]:
+        """Topics that were made again: Spark itself ends a query in real-time mode for that."""
+        return set()
+
+    def look(self) -> bool:
+        """Nothing to look at between two batches."""
+        return False
+
+    def stop_soon(self) -> None:
+        """Nothing to hold back."""
 
     def follow(self, query: StreamingQuery) -> None:
         """Look after the query until it ends, in a thread of its own."""

@@ -9,12 +9,13 @@ from threading import Event, Thread
 from penstock.config.logs import event_logger
 from penstock.engine.attempt import Attempt
 from penstock.engine.batches import OnBatch
+from penstock.engine.moving import MovedError
 from penstock.engine.places import locked, state_folder
 from penstock.engine.progress import Progress, State
 from penstock.engine.reasons import failure
 from penstock.engine.session import session_log
-from penstock.errors import ConfigError, PenstockError, TransientError
-from penstock.pipeline import Pipeline
+from penstock.errors import ConfigError, DataLossError, PenstockError, TransientError
+from penstock.pipeline import Offsets, Pipeline
 
 log = event_logger(__name__)
 _GRACE = 300.0
@@ -131,9 +132,14 @@ class Running:
         self._attempt.close()
         self._closing.close()
 
-    def _begin(self, progress: Progress) -> Attempt:
+    def _begin(self, progress: Progress, seen: Offsets | None = None) -> Attempt:
         return Attempt(
-            self.pipeline, self._place, progress, once=self._once, on_batch=self._on_batch
+            self.pipeline,
+            self._place,
+            progress,
+            once=self._once,
+            on_batch=self._on_batch,
+            seen=seen,
         )
 
     def _supervise(self) -> None:
@@ -149,7 +155,8 @@ class Running:
                 if self._attempt.progress.batches > before:
                     self._in_a_row = 0
                 if error is None or not self._again(error):
-                    self._error = error if not self._asked_to_stop.is_set() else None
+                    if self._asked_to_stop.is_set():
+                        self._error = None
                     return
         finally:
             self._ended.set()
@@ -158,8 +165,10 @@ class Running:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
         while self._may_try_again(error):
             self._in_a_row += 1
-            wait = self.pipeline.restart.after(self._in_a_row)
-            self._note(error, wait)
+            moved = isinstance(error, MovedError) and self._in_a_row == 1
+            wait = 0.0 if moved else self.pipeline.restart.after(self._in_a_row)
+            if not moved:
+                self._note(error, wait)
             if self._asked_to_stop.wait(wait):
                 return False
             try:
@@ -169,7 +178,7 @@ class Running:
             except Exception as found:  # Java's or Spark's: a reason like any other
                 error = failure(found, self.pipeline.name, session_log())
             else:
-                self._restarts += 1
+                self._restarts += not moved
                 self._error = None
                 self._state = State.RUNNING
                 return True
@@ -177,7 +186,7 @@ class Running:
         return False
 
     def _may_try_again(self, error: PenstockError) -> bool:
-        if self._asked_to_stop.is_set() or isinstance(error, ConfigError):
+        if self._asked_to_stop.is_set() or isinstance(error, (ConfigError, DataLossError)):
             return False
         if isinstance(error, TransientError):
             return True
@@ -197,7 +206,7 @@ class Running:
 
     def _replace_attempt(self) -> None:
         old = self._attempt
-        self._attempt = self._begin(old.progress)
+        self._attempt = self._begin(old.progress, old.ends_for_the_next())
         old.close()
         if self._asked_to_stop.is_set():  # while it was made: `stop` may have seen the old one
             self._attempt.stop(_GRACE)

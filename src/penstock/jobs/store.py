@@ -229,13 +229,15 @@ class Store:
             "rate": done.rows_per_second,
             "last_batch": now,
         }
-        if done.failed:
+        if done.failed or done.lost:
             changed |= {"last_error": mask(done.error or ""), "last_failed": now}
         with self._session() as session:
             here = _jobs.update().where(_jobs.c.name == name, newer)
             added: bool = session.execute(here.values(**changed)).rowcount > 0
         if added and done.failed:
             self.note(name, f"{done.failed} records failed, one of them {done.error}")
+        if added and done.lost:
+            self.note(name, f"{done.lost} records lost: {done.error}")
 
     def seen(self, name: str, state: State, lag: int) -> None:
         """Note that the job's process lives, and how the job is."""

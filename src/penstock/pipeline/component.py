@@ -45,6 +45,8 @@ class Reading:
     spark: SparkSession
     connection: Connection
     start: Offsets
+    # Whether Spark itself ends the query where records are gone, and not the engine.
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,10 @@ class Source(Component):
     """Where records come from."""
 
     kind = "source"
+
+    def real_time_obstacle(self) -> str | None:
+        """Say what is in the way of real-time mode, None where nothing is."""
+        return "it cannot be read record by record"
 
     @abstractmethod
     def read(self, reading: Reading) -> DataFrame:

@@ -177,6 +177,8 @@ class Pipeline(BaseModel):
         """Say what of this pipeline is in the way of real-time mode; None where nothing is."""
         if self.delivery is not Delivery.AT_LEAST_ONCE:
             return f"real-time mode delivers at-least-once, and 'delivery' is {self.delivery.value}"
+        if reason := self.source.real_time_obstacle():
+            return f"source ({self.source.name}) is in the way of real-time mode: {reason}"
         if not self.decode.in_real_time:
             return (
                 f"decode ({self.decode.name}) is in the way of real-time mode: it can fail on a record; "

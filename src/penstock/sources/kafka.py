@@ -45,6 +45,9 @@ _FETCHING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": str(8 * 2**20),
     "kafka.fetch.max.bytes": str(64 * 2**20),
+    # A task that reads a topic which is being deleted waits for so long before it gives up.
+    "kafkaConsumer.pollTimeoutMs": "30000",
+    "kafka.default.api.timeout.ms": "30000",
 }
 
 
@@ -90,6 +93,11 @@ class KafkaSource(Source):
         description="Where to start when the group has committed nothing; "
         "`committed`: refuse to start then.",
     )
+    on_data_loss: Literal["fail", "skip"] = Field(
+        default="fail",
+        description="When Kafka has removed records before they were read, by retention or with their "
+        "topic: `fail` ends the pipeline; `skip` goes on without them, counts them and says so.",
+    )
     headers: bool = Field(default=False, description="Read the records' headers, too.")
     max_records_per_batch: int = Field(
         default=1_000_000, ge=1, description="The most records that one batch takes."
@@ -131,6 +139,12 @@ class KafkaSource(Source):
             )
         return self
 
+    def real_time_obstacle(self) -> str | None:
+        """Say what is in the way of real-time mode."""
+        if self.on_data_loss == "skip":
+            return "what 'on_data_loss: skip' leaves out cannot be counted there; leave it out"
+        return None
+
     def reads(self, topic: str) -> bool:
         """Say whether this is one of its topics."""
         if self.pattern is not None:
@@ -140,6 +154,8 @@ class KafkaSource(Source):
     def read(self, reading: Reading) -> DataFrame:
         """Return the records as Spark streams them."""
         reader = reading.spark.readStream.format("kafka").options(**self.options(reading))
+        # Spark ends a query for more than lost records, and tells less: the engine looks itself.
+        reader = reader.option("failOnDataLoss", str(reading.strict).lower())
         if self.min_records_per_batch:
             reader = reader.option("minOffsetsPerTrigger", self.min_records_per_batch)
             reader = reader.option("maxTriggerDelay", f"{int(self.max_wait * 1000)}ms")
@@ -158,19 +174,22 @@ class KafkaSource(Source):
 
     def options(self, reading: Reading) -> dict[str, str]:
         """Return the options for Spark's connector."""
-        which = (
-            {"subscribePattern": self.pattern}
-            if self.pattern is not None
-            else {"subscribe": ",".join(self.topics)}
-        )
         return {
             **_FETCHING,
             **reading.connection.spark(),
-            **which,
+            **self._which(),
             "startingOffsets": offsets_as_json(reading.start),
             "includeHeaders": str(self.headers).lower(),
             **({"minPartitions": str(self.min_partitions)} if self.min_partitions else {}),
         }
+
+    def _which(self) -> dict[str, str]:
+        if self.pattern is not None:
+            return {"subscribePattern": self.pattern}
+        if self.on_data_loss == "skip":
+            # A list must be there as a whole; what matches a pattern may come and go.
+            return {"subscribePattern": "|".join(map(re.escape, self.topics))}
+        return {"subscribe": ",".join(self.topics)}
 
 
 def offsets_as_json(offsets: Offsets) -> str:

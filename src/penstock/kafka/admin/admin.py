@@ -81,6 +81,13 @@ class Admin:
         """Every topic by name; those of Kafka itself (names with two underscores) on request."""
         return [t for t in lookup.list_topics(self._ask) if internal or not t.internal]
 
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The id of each topic; a topic that was deleted and made again has another one.
+
+        Topics that are not there are left out.
+        """
+        return lookup.topic_ids(self._ask, topics)
+
     def describe_topic(self, name: str) -> TopicDetail:
         """Partitions with leader, replicas and offsets, and the settings that are not default."""
         return on_topics.describe_topic(self._ask, name)
@@ -174,6 +181,10 @@ class Admin:
     def partitions(self, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
         """Every partition of the given topics, or of the topics that match a pattern as a whole."""
         return lookup.partitions_of(self._ask, topics)
+
+    def existing(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Those of the partitions that the cluster has now."""
+        return lookup.existing(self._ask, partitions)
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that each partition still has."""

@@ -27,11 +27,32 @@ def list_topics(ask: Asker) -> list[TopicInfo]:
 def partitions_of(ask: Asker, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
     """Every partition of the given topics, or of the topics that match a pattern as a whole."""
     if isinstance(topics, re.Pattern):
-        named = (topic.name for topic in list_topics(ask) if not topic.internal)
-        topics = [name for name in named if topics.fullmatch(name)]
+        return _matching(ask, topics)
     names = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
     told = look_up(ask, names)
     return sorted((name, p.id) for name in names for p in told[name].partitions)
+
+
+def _matching(ask: Asker, pattern: re.Pattern[str]) -> list[Partition]:
+    """From one answer of the cluster: a topic that goes away meanwhile is no error."""
+    topics = ask.metadata("listing the topics").topics
+    internal = {topic.name for topic in map(describe.topic_line, topics.values()) if topic.internal}
+    return sorted(
+        (name, partition)
+        for name, topic in topics.items()
+        if name not in internal and pattern.fullmatch(name)
+        for partition in topic.partitions
+    )
+
+
+def topic_ids(ask: Asker, names: Iterable[str]) -> dict[str, str]:
+    """The id that Kafka gave each topic when it was made; one that is not there is left out."""
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return {}
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    told = ask.each("looking up topics", ask.client.describe_topics, Names(wanted), quiet=missing)
+    return {name: str(topic.topic_id) for name, topic in told.items()}
 
 
 def existing(ask: Asker, partitions: Iterable[Partition]) -> list[Partition]:

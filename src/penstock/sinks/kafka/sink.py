@@ -20,7 +20,7 @@ from penstock.sinks.kafka.through_spark import stream_writer, write_through_spar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.config import Connection
 

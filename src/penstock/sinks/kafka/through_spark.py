@@ -13,7 +13,7 @@ from penstock.errors import ConfigError, PenstockError, RefusedError, TransientE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.config import Connection
 
