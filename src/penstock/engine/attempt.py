@@ -149,7 +149,7 @@ class Attempt:
         self._loop = Following(pipeline, epoch, group, progress, self._on_batch)
         plan = plan_of(pipeline)
         own = spark.newSession()  # the view of SQL steps is nobody else's
-        records = plan.branches[0].source.read(Reading(own, connection, start, strict=True))
+        records = plan.branches[0].source.read(Reading(own, connection, start, in_real_time=True))
         rows, _ = _streamed(plan, [records])
         prepare_sinks(pipeline, spark, _after(plan, rows), connection)
         self._query = write_in_real_time(pipeline, rows.drop(FAILED), connection, epoch.location)
@@ -295,7 +295,7 @@ def _streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shap
     """Return what the batches are to have, and what steps keep from batch to batch."""
     if not plan.stream:
         return plan.branches[0].decode.decode(records[0]), []
-    parts = zip(plan.branches, records, strict=True)
+    parts = zip(plan.branches, records, in_real_time=True)
     return meet(plan, [rows_of(plan, branch, own) for branch, own in parts])
 
 

@@ -45,8 +45,8 @@ class Reading:
     spark: SparkSession
     connection: Connection
     start: Offsets
-    # Whether Spark itself ends the query where records are gone, and not the engine.
-    strict: bool = False
+    # One by one, as they come. There are no batches then at whose ends the engine could look.
+    in_real_time: bool = False
 
 
 @dataclass(frozen=True)
