@@ -295,7 +295,7 @@ def _streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shap
     """Return what the batches are to have, and what steps keep from batch to batch."""
     if not plan.stream:
         return plan.branches[0].decode.decode(records[0]), []
-    parts = zip(plan.branches, records, in_real_time=True)
+    parts = zip(plan.branches, records, strict=True)
     return meet(plan, [rows_of(plan, branch, own) for branch, own in parts])
 
 
