@@ -108,7 +108,7 @@ class Attempt:
             plan.sources,
             epoch,
             self._admin,
-            spark,
+            self._started,
             committed=found.committed,
             seen_ends=self.seen_ends,
         )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
+from penstock.engine.counting import Query
 from penstock.engine.deadletters import dead_letters_of
 from penstock.engine.losses import Loss, counted
 from penstock.engine.moving import Moving, Taken
 from penstock.engine.progress import Done, Progress
 from penstock.engine.stateful.plan import Branch, Plan
-from penstock.engine.stateful.seen import Query
 from penstock.engine.stateful.writing import StatefulWriting
 from penstock.engine.writing import Writing
 from penstock.kafka import GroupOffsets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ from penstock.pipeline import FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Observation
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Query = Callable[[], "StreamingQuery"]
+"""Gives Spark's query, whose plan knows what passed through it in the batch that is under way."""
 
 _DEADLINE = 60.0
 

@@ -9,11 +9,10 @@ from penstock.errors import DataLossError
 from penstock.pipeline import Offsets, Partition
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 # Spark's name for the number of offsets that a task had to pass over because Kafka had them no more.
 _PASSED_OVER = "offsetOutOfRange"
-_QUERY = "sql.streaming.queryId"
 
 
 class Loss(NamedTuple):
@@ -108,13 +107,12 @@ def refusal_of(losses: list[Loss], group: str) -> DataLossError:
     )
 
 
-def passed_over(spark: SparkSession) -> int:
+def passed_over(query: StreamingQuery) -> int:
     """Return how many offsets the batch that is under way had to pass over, by Spark's own count.
 
     Only the tasks know it: what they had fetched ahead is read, though Kafka has it no more.
     """
-    query = spark.sparkContext.getLocalProperty(_QUERY)
-    running: Any = spark._jsparkSession.streams().get(query)
-    leaves = running.streamingQuery().lastExecution().executedPlan().collectLeaves()
+    running: Any = query._jsq.streamingQuery()
+    leaves = running.lastExecution().executedPlan().collectLeaves()
     metrics = [leaves.apply(index).metrics() for index in range(leaves.size())]
     return sum(int(m.apply(_PASSED_OVER).value()) for m in metrics if m.contains(_PASSED_OVER))

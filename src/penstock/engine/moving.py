@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
+from penstock.engine.counting import Query
 from penstock.engine.losses import Loss, at_most, below, passed_over, refusal_of
 from penstock.engine.present import commit, oldest
 from penstock.errors import TransientError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import Batch, Offsets, Partition, Pipeline
 from penstock.sources.kafka import KafkaSource
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = event_logger(__name__)
 
@@ -47,7 +44,7 @@ class Moving:
         sources: Sequence[KafkaSource],
         epoch: Epoch,
         admin: Admin,
-        spark: SparkSession,
+        query: Query,
         *,
         committed: Offsets,
         seen_ends: Callable[[], Offsets],
@@ -56,7 +53,7 @@ class Moving:
         self._may_skip = all(source.on_data_loss == "skip" for source in sources)
         self._epoch = epoch
         self._admin = admin
-        self._spark = spark
+        self._query = query
         self._committed = committed
         self._seen_ends = seen_ends
         self._ids = epoch.topics()
@@ -94,7 +91,7 @@ class Moving:
         moved = self._moved({topic for topic, _ in batch.ranges}, set())
         if again := sorted(moved & self.made_again):
             raise MovedError(f"topic {again[0]!r} was made again while it was read")
-        if not (records := passed_over(self._spark)):
+        if not (records := passed_over(self._query())):
             return []
         stood = {place: self._stood(batch, place) for place in batch.ranges}
         missing = below(stood, self._oldest(batch.ranges, moved))

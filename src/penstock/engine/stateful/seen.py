@@ -6,7 +6,6 @@ letters, which must be safe before that. The plan that the batch runs knows them
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,6 @@ from penstock.engine.stateful.plan import Branch
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-Query = Callable[[], "StreamingQuery"]
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from pyspark.sql import functions as f
 
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
-from penstock.engine.counting import Failures, counted
+from penstock.engine.counting import Failures, Query, counted
 from penstock.engine.deadletters import put_away, require_the_same, undecoded
 from penstock.engine.reasons import refusal
 from penstock.engine.splitting import Written
 from penstock.engine.stateful.late import late_records
 from penstock.engine.stateful.plan import Branch, Plan
-from penstock.engine.stateful.seen import Query, seen
+from penstock.engine.stateful.seen import seen
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import Batch, Pipeline
 
