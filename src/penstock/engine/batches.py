@@ -123,7 +123,7 @@ class BatchLoop:
                 raise
 
     def _run(self, decoded: DataFrame, batch_id: int) -> None:
-        if self._plan.is_stale:
+        if self._plan.is_stale and self.last_id >= 0:  # what was just read is good for one batch
             raise StaleTableError
         began = time.monotonic()
         taken = self._moving.plan(batch_id)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class DeduplicateStep(Stateful):
     """Of rows with the same values in `by`, the first one; the others are dropped.
 
-    Rows are the same if their times lie less than `within` apart; a key is forgotten after that. A row
-    that comes more than `within` after younger ones is late, and goes to the dead letters.
+    Rows whose times lie up to `within` apart are never both kept. A key is forgotten between two
+    batches, once a row has come that is `within` younger. A row that comes more than `within` after
+    younger ones is late, and goes to the dead letters.
     """
 
     name = "deduplicate"

@@ -37,7 +37,9 @@ def test_the_first_of_rows_that_are_the_same_is_kept_over_batches_and_runs(
     fill(connection, topic(), [trade(n % 5, n) for n in range(10)])
     run_once(definition)
     late = trade(1, 0)
-    fill(connection, topic(), [trade(3, 40), trade(3, 200), trade(9, 201), trade(9, 202), late])
+    fill(connection, topic(), [trade(3, 40), *(trade(9, n) for n in (201, 202, 203))])
+    run_once(definition)
+    fill(connection, topic(), [trade(3, 204), late])
 
     progress = run_once(definition)
 
