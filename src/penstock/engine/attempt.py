@@ -24,7 +24,7 @@ from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress
 from penstock.engine.realtime import Following, require_slots, write_in_real_time
 from penstock.engine.reasons import failure
-from penstock.engine.session import session_log, spark_session
+from penstock.engine.session import own_pool, session_log, spark_session
 from penstock.engine.stateful.memory import require_the_same
 from penstock.engine.stateful.plan import Plan, plan_of
 from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of, session_for_state
@@ -132,7 +132,8 @@ class Attempt:
         rows, shapes = _streamed(plan, records)
         require_the_same(epoch, shapes)
         prepare_sinks(pipeline, spark, _after(plan, rows), connection)
-        self._query = self._begin(rows, loop.run, epoch.location, once, plan.output_mode)
+        with own_pool(spark, pipeline.name):
+            self._query = self._begin(rows, loop.run, epoch.location, once, plan.output_mode)
         self._has_query.set()
 
     def _start_in_real_time(
