@@ -163,3 +163,22 @@ def test_a_part_of_a_refused_batch_that_is_removed_is_counted(
         progress = running.progress()
     assert sorted(HookedSink.kept[unique]) == [n for n in range(3, 16) if n != 9]
     assert (progress.lost, progress.failed, progress.rows) == (3, 1, 12)
+
+
+def test_records_removed_under_a_step_that_keeps_state_are_counted(
+    connection: Connection, topic: Any, pipeline: Any, unique: str
+) -> None:
+    moment = "2024-01-01T00:00:00Z"
+    fill(connection, topic(), [{"n": n, "time": moment} for n in range(10)])
+    HookedSink.before[unique] = lambda batch: batch.id or remove(connection, topic(), 4)
+    chosen = pipeline(
+        source={"kafka": {"topics": topic(), "on_data_loss": "skip"}},
+        decode={"json": {"schema": "n int, time timestamp"}},
+        steps=[{"deduplicate": {"by": "n", "time": "time", "within": "1m"}}],
+        sink=HookedSink(table=unique),
+    )
+    with start(chosen, once=True) as running:
+        assert running.wait(240)
+        progress = running.progress()
+    assert sorted(HookedSink.kept[unique]) == list(range(4, 10))
+    assert (progress.lost, progress.rows) == (4, 6)

@@ -231,7 +231,10 @@ class Attempt:
         query = getattr(self, "_query", None)
         if self._lost is not None or not (query and (noted := query.lastProgress)):
             return self._seen
-        return partitions_of(json.loads(noted.json)["sources"][0]["latestOffset"] or {})
+        seen: Offsets = {}
+        for source in json.loads(noted.json)["sources"]:
+            seen |= partitions_of(source["latestOffset"] or {})
+        return seen
 
     def ends_for_the_next(self) -> Offsets:
         """What the next attempt shall know of ends that it did not see; not of topics made again."""
