@@ -46,9 +46,12 @@ def there(
     with pytest.MonkeyPatch.context() as patch:
         # Java keeps this folder as its own; no executor works in it.
         patch.chdir(tmp_path_factory.mktemp("driver"))
-        yield SparkOptions(
-            master=cluster.master, conf={"spark.pyspark.python": str(executors_python)}
-        )
+        # Two cores are no place for Spark's two hundred tasks after a shuffle, and Delta's fifty.
+        few = {"spark.sql.shuffle.partitions": 2, "spark.databricks.delta.snapshotPartitions": 2}
+        # Executors live for minutes: they are sooner done without the thorough half of Java's compiler.
+        quick = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+        conf = {"spark.pyspark.python": str(executors_python), **few, **quick}
+        yield SparkOptions(master=cluster.master, conf=conf)
         stop_session()
 
 

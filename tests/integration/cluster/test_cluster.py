@@ -15,7 +15,7 @@ from penstock.engine import spark_session
 from penstock.pipeline import SparkOptions
 from penstock.testing import fill, read_all
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 TRADES = [{"id": i, "price": i / 2} for i in range(500)]
 
