@@ -40,8 +40,8 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
     global _jvm, _options
     wanted = options or _options or SparkOptions()
     with _lock:
-        if _jvm is not None and _jvm.process.poll() is not None:
-            _forget_dead()
+        if _jvm is not None and (_jvm.process.poll() is not None or _was_stopped()):
+            _forget_dead(_jvm)
         if _jvm is None and (found := SparkSession.getActiveSession()) is not None:
             return found  # somebody else's: a notebook, spark-submit, a managed cluster
         if _jvm is None:
@@ -70,11 +70,18 @@ def stop_session() -> None:
         atexit.unregister(stop_session)
 
 
-def _forget_dead() -> None:
+def _was_stopped() -> bool:
+    """Whether Spark ended by itself in a Java process that goes on: a cluster may end an application."""
+    context: Any = SparkContext._active_spark_context
+    return context is not None and bool(context._jsc.sc().isStopped())
+
+
+def _forget_dead(jvm: Jvm) -> None:
     """Leave behind a Java process that died: what PySpark remembers of it would be used again."""
     global _jvm  # noqa: PLW0603
-    log.warning("spark_died", log=str(_jvm.log if _jvm else None))
+    log.warning("spark_died", log=str(jvm.log))
     _forget_gateway()
+    jvm.stop()
     context: Any = SparkContext
     context._active_spark_context = None
     session: Any = SparkSession

@@ -25,7 +25,7 @@ WAITING = (18_000, 18_001)
 
 DEFINITION = """
 source: {kafka: "{topic}"}
-decode: {python: {function: "waiting_parser:parse", schema: "id bigint"}}
+decode: {python: {function: "MODULE:parse", schema: "id bigint"}}
 sink: SINK
 delivery: exactly-once
 """
@@ -86,13 +86,14 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(
     postgres: Any,
     tmp_path: Path,
 ) -> None:
-    written, found_in = SINKS[sink]
+    sink_written, found_in = SINKS[sink]
     url = postgres.url.replace("penstock@", "penstock:s3cret%2Fwith%3Asigns%40@")
     fill(connection, unique, [{"id": i} for i in range(COUNT)], partitions=2)
-    file = definition(
-        DEFINITION.replace("SINK", written.replace("{url}", url)),
-        waiting_parser=PARSER.replace("{folder}", str(tmp_path)).replace("{waiting}", str(WAITING)),
-    )
+    parser = PARSER.replace("{folder}", str(tmp_path)).replace("{waiting}", str(WAITING))
+    written = DEFINITION.replace("SINK", sink_written.replace("{url}", url))
+    # Each has a name of its own: Python imports a module once in a process, here and there.
+    module = f"waiting_for_{sink}"
+    file = definition(written.replace("MODULE", module), **{module: parser})
     cluster.wait_for_workers(2)
 
     with (tmp_path / "gate").open("w") as gate:
