@@ -21,11 +21,8 @@ from penstock.embedded.process import Child
 from penstock.errors import MissingExtraError
 
 _DEADLINE = 120.0
-# The daemons do little: small, and started with the quick half of Java's compiler. Nobody submits by HTTP.
-_DAEMON = {
-    "SPARK_DAEMON_MEMORY": "256m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
-}
+# The daemons do little: small, and started with the quick half of Java's compiler.
+_DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
 # What executors must not inherit: they shall find only what is sent to them.
 _HIDDEN = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON")
 
