@@ -21,8 +21,11 @@ from penstock.embedded.process import Child
 from penstock.errors import MissingExtraError
 
 _DEADLINE = 120.0
-# The daemons do little: small, and started with the quick half of Java's compiler.
-_DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
+# The daemons do little: small, and with the quick half of Java's compiler; nobody submits by HTTP.
+_DAEMON = {
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
+}
 # What executors must not inherit: they shall find only what is sent to them.
 _HIDDEN = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON")
 

@@ -127,6 +127,25 @@ def expensive(table):
     assert (progress.records, progress.rows) == (500, 300)
 
 
+def test_what_a_step_keeps_is_found_again_by_the_next_run(
+    connection: Connection, unique: str, definition: Any, moved: Any, tmp_path: Path
+) -> None:
+    file = definition("""
+source: {kafka: "{topic}"}
+decode: {json: {schema: "id bigint, at timestamp"}}
+steps: [{deduplicate: {by: id, time: at, within: 1h}}]
+sink: {files: "{folder}/table"}
+delivery: exactly-once
+""")
+    for last in (100, 150):
+        rows = [{"id": i, "at": "2024-01-02T03:04:05Z"} for i in [*range(last), *range(last)]]
+        fill(connection, unique, rows, partitions=2)
+        run_once(moved(file))
+
+    found = pq.read_table(tmp_path / "table").column("id").to_pylist()
+    assert sorted(found) == list(range(150))
+
+
 def halved(table: pa.Table) -> pa.Table:
     return table.slice(0, table.num_rows // 2)
 

@@ -41,6 +41,23 @@ def test_a_folder_that_executors_do_not_see_is_refused(
         start(moved(file), once=True)
 
 
+def test_a_state_folder_that_executors_do_not_see_is_refused_where_they_write_to_it(
+    connection: Connection, unique: str, definition: Any, moved: Any, tmp_path: Path
+) -> None:
+    unseen = f"/proc/self/cwd/{unique}"
+    fill(connection, unique, [{"id": 1, "at": "2024-01-02T03:04:05Z"}])
+    file = definition("""
+source: {kafka: "{topic}"}
+decode: {json: {schema: "id bigint, at timestamp"}}
+steps: [{deduplicate: {by: id, time: at, within: 1h}}]
+sink: {kafka: "{topic}-out"}
+""")
+    file.write_text(file.read_text().replace(f"state: {tmp_path}/state", f"state: {unseen}"))
+
+    with pytest.raises(ConfigError, match=f"does not see in {unseen}/{unique}"):
+        start(moved(file), once=True)
+
+
 def test_a_place_that_does_not_say_which_file_system_is_refused_where_that_matters(
     definition: Any, moved: Any, there: SparkOptions, tmp_path: Path
 ) -> None:
