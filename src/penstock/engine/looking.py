@@ -41,7 +41,6 @@ log = event_logger(__name__)
 _PATIENCE = 30.0
 _NO_PYTHON = re.compile(
     r"ModuleNotFoundError|ImportError|PYTHON_VERSION_MISMATCH|Cannot run program|No module named"
-    r"|Python worker (failed to connect|exited)"
 )
 _UNSEEN = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|FAILED_READ_FILE|Permission denied")
 
@@ -136,9 +135,8 @@ def _try_folder(spark: SparkSession, place: str) -> None:
         # A file is a task of its own, so that more than one executor has to look.
         reader = spark.newSession()
         reader.conf.set("spark.sql.files.maxPartitionBytes", "1")
-        reader.read.text(f"{whole.uri}/{hidden}/files").write.format("noop").mode(
-            "overwrite"
-        ).save()
+        seen = reader.read.text(f"{whole.uri}/{hidden}/files")
+        seen.write.format("noop").mode("overwrite").save()
     except (PySparkException, Py4JJavaError) as error:
         if _UNSEEN.search(_whole(error)) is None:
             raise

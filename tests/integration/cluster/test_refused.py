@@ -126,7 +126,7 @@ def test_the_command_line_takes_a_definition_to_a_cluster_with_a_packed_python(
             "--conf", "spark.pyspark.python=./environment/bin/python",
         ],
         env=os.environ | {"PENSTOCK_SPARK_MASTER": cluster.master},
-        capture_output=True, text=True, timeout=280, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
