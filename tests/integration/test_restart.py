@@ -131,3 +131,11 @@ def test_sparks_java_process_may_die_and_is_started_again(
         eventually(lambda: running.progress().state is State.RUNNING)
         assert running.progress().restarts == 1
     assert spark_session().range(3).count() == 3
+
+
+@pytest.mark.slow
+def test_spark_that_was_ended_from_outside_is_started_again() -> None:
+    context: Any = spark_session().sparkContext._jsc
+    context.sc().stop()  # as a cluster does that ends an application
+
+    assert spark_session().range(3).count() == 3

@@ -18,7 +18,7 @@ from penstock.embedded import jars
 from penstock.embedded.java import find_java
 from penstock.embedded.lock import groups as locked_groups
 from penstock.embedded.lock import locked
-from penstock.errors import DefinitionError
+from penstock.errors import ConfigError, DefinitionError
 from penstock.pipeline import Pipeline, read_pipeline
 
 Definition = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline definition (YAML).")]
@@ -30,14 +30,29 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="End when what is there now is in the table.")
     ] = False,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MASTER",
+            envvar="PENSTOCK_SPARK_MASTER",
+            help="Where Spark runs, instead of the definition's spark.master.",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be given several times."),
+    ] = None,
 ) -> None:
     """Run a pipeline until Ctrl-C, or, with --once, until what is there now is done.
 
     For example: penstock run trades.yaml --once
 
+    On a cluster: penstock run trades.yaml --master spark://spark:7077
+
     Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
     """
     pipeline = on_the_cluster_given(read_pipeline(file), context.obj)
+    pipeline = on_the_spark_given(pipeline, master, conf or [])
     # Spark's parts are imported only when the definition is right: a mistake is told at once.
     from penstock.cli.live import summary, watch  # noqa: PLC0415
     from penstock.engine import start, stop_session  # noqa: PLC0415
@@ -60,6 +75,27 @@ def on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
     if not (cluster.connection or cluster.brokers):
         return pipeline
     return pipeline.model_copy(update={"connection": cluster.find()})
+
+
+def on_the_spark_given(pipeline: Pipeline, master: str | None, conf: list[str]) -> Pipeline:
+    """--master and --conf win over what the definition says."""
+    if not (master or conf):
+        return pipeline
+    settings = dict(map(_setting, conf))
+    given = pipeline.spark
+    spark = given.model_copy(
+        update={"master": master or given.master, "conf": {**given.conf, **settings}}
+    )
+    return pipeline.model_copy(update={"spark": spark})
+
+
+def _setting(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not name or not equals:
+        raise ConfigError(
+            f"--conf {given!r} is not a setting; write it as in --conf spark.executor.memory=2g"
+        )
+    return name, value
 
 
 @contextmanager

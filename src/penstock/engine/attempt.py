@@ -19,12 +19,14 @@ from penstock.config import find_connection
 from penstock.engine.batches import BatchLoop, OnBatch, StaleTableError, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint, Epoch
 from penstock.engine.deadletters import TABLE, dead_letters_of
+from penstock.engine.looking import need_schemes, try_folders, try_python
 from penstock.engine.moving import MovedError, Moving
 from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress
 from penstock.engine.realtime import Following, require_slots, write_in_real_time
 from penstock.engine.reasons import failure
 from penstock.engine.session import own_pool, session_log, spark_session
+from penstock.engine.shipping import shipped
 from penstock.engine.stateful.memory import require_the_same
 from penstock.engine.stateful.plan import Plan, plan_of
 from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of, session_for_state
@@ -93,10 +95,14 @@ class Attempt:
         connection = pipeline.connection or find_connection(None)
         self._admin = self._closing.enter_context(Admin(connection))
         group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
-        plan = plan_of(pipeline)
+        plan_of(pipeline)  # what cannot be is told before Spark starts
         # A pipeline that says nothing about Spark takes the session that is there.
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         spark = spark_session(chosen)
+        need_schemes(spark, pipeline, state)
+        pipeline = shipped(spark, pipeline)
+        plan = plan_of(pipeline)
+        try_python(spark, pipeline, plan, RECORD)
         checkpoint = Checkpoint(Folder(spark, state))
         found = find_epoch(checkpoint, pipeline, plan.sources, self._admin, group)
         epoch = found.epoch
@@ -132,6 +138,7 @@ class Attempt:
         rows, shapes = _streamed(plan, records)
         require_the_same(epoch, shapes)
         prepare_sinks(pipeline, spark, _after(plan, rows), connection)
+        try_folders(spark, pipeline, [state] if plan.stream else [])
         with own_pool(spark, pipeline.name):
             self._query = self._begin(rows, loop.run, epoch.location, once, plan.output_mode)
         self._has_query.set()

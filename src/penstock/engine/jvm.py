@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.config.places import cache_dir, log_dir
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
+from penstock.engine.masters import is_local
 from penstock.errors import MissingExtraError, SetupError
 
 START_DEADLINE = 120.0
@@ -121,18 +122,22 @@ class _Archive:
 def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
     """Start Java with Spark and wait until it listens."""
     java = find_java()
-    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *_own_jars()]
+    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *own_jars()]
     archive = _Archive(_archive_path(str(java.version), classpath))
+    cluster = not is_local(settings["spark.master"])
+    hadoop = _hadoop_settings() if cluster else []
     log = log_dir() / f"spark-{os.getpid()}.log"
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         connection = Path(folder) / "connection"
         command = [
             str(java.path),
             "-cp",
-            os.pathsep.join(map(str, classpath)),
+            os.pathsep.join(map(str, [*classpath, *hadoop])),
             f"-Xms{memory}",  # whole from the start: a long backlog must not take more than a short one
             f"-Xmx{memory}",
-            *archive.options(),
+            *(
+                [] if hadoop else archive.options()
+            ),  # no archive is made for folders that hold files
             *_JAVA_OPTIONS,
             f"-Dlog4j2.configurationFile={_file(folder, 'log4j2.properties', _LOGGING)}",
             "org.apache.spark.deploy.SparkSubmit",
@@ -140,17 +145,24 @@ def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
             _file(folder, "spark.properties", _properties(settings)),
             "pyspark-shell",
         ]
-        process = _spawn(command, connection, log)
+        process = _spawn(command, connection, log, home=cluster)
         port, secret = _wait_until_it_listens(process, connection, log)
     return Jvm(process, port, secret, log, archive)
 
 
-def _own_jars() -> list[Path]:
-    """All of them, always: pipelines share one session, and the next one may need what this does not.
+def own_jars() -> list[Path]:
+    """Return the jars beyond Spark's own: all of them, always.
 
-    With the class-data archive that costs no start-up time that could be measured.
+    Pipelines share one session, and the next one may need what this does not. With the class-data
+    archive that costs no start-up time that could be measured.
     """
     return [jar for group in jars.SPARK_GROUPS for jar in jars.fetch(group)]
+
+
+def _hadoop_settings() -> list[Path]:
+    """Return the folders that say where HDFS and YARN are: Spark's own scripts look for them as well."""
+    named = [os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    return [Path(folder) for folder in dict.fromkeys(filter(None, named)) if Path(folder).is_dir()]
 
 
 def _spark_home() -> Path:
@@ -180,10 +192,14 @@ def _properties(settings: dict[str, str]) -> str:
     return "".join(f"{key} {escaped(value)}\n" for key, value in settings.items())
 
 
-def _spawn(command: list[str], connection: Path, log: Path) -> subprocess.Popen[bytes]:
-    # No SPARK_HOME: with it, workers would import PySpark from a zip, not from where it is installed.
+def _spawn(
+    command: list[str], connection: Path, log: Path, *, home: bool
+) -> subprocess.Popen[bytes]:
+    # No SPARK_HOME for workers of this machine: with it, they would import PySpark from a zip, not from
+    # where it is installed. For a cluster Spark takes from there what executors lack.
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment = inherited | {
+        **({"SPARK_HOME": str(_spark_home())} if home else {}),
         "SPARK_CONNECT_MODE": "0",
         "MALLOC_ARENA_MAX": "2",  # glibc keeps freed memory per thread otherwise, and Java has many
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),

@@ -18,7 +18,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.config.logs import event_logger
-from penstock.engine.jvm import Jvm, start_jvm
+from penstock.engine.jvm import Jvm, own_jars, start_jvm
+from penstock.engine.masters import is_local, own_address
 from penstock.errors import ConfigError
 from penstock.pipeline import SparkOptions
 
@@ -41,8 +42,8 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
     global _jvm, _options
     wanted = options or _options or SparkOptions()
     with _lock:
-        if _jvm is not None and _jvm.process.poll() is not None:
-            _forget_dead()
+        if _jvm is not None and (_jvm.process.poll() is not None or _was_stopped()):
+            _forget_dead(_jvm)
         if _jvm is None and (found := SparkSession.getActiveSession()) is not None:
             return found  # somebody else's: a notebook, spark-submit, a managed cluster
         if _jvm is None:
@@ -53,7 +54,7 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
                 f"Spark already runs in this process with {_options!r}; given {options!r}: "
                 "all pipelines of a process share one session, so give them the same options"
             )
-        return _connected(_jvm)
+        return _connected(_jvm, _options or wanted)
 
 
 def stop_session() -> None:
@@ -71,11 +72,18 @@ def stop_session() -> None:
         atexit.unregister(stop_session)
 
 
-def _forget_dead() -> None:
+def _was_stopped() -> bool:
+    """Whether Spark ended by itself in a Java process that goes on: a cluster may end an application."""
+    context: Any = SparkContext._active_spark_context
+    return context is not None and bool(context._jsc.sc().isStopped())
+
+
+def _forget_dead(jvm: Jvm) -> None:
     """Leave behind a Java process that died: what PySpark remembers of it would be used again."""
     global _jvm  # noqa: PLW0603
-    log.warning("spark_died", log=str(_jvm.log if _jvm else None))
+    log.warning("spark_died", log=str(jvm.log))
     _forget_gateway()
+    jvm.stop()
     context: Any = SparkContext
     context._active_spark_context = None
     session: Any = SparkSession
@@ -102,21 +110,41 @@ def session_log() -> Path | None:
     return _jvm.log if _jvm else None
 
 
-def _connected(jvm: Jvm) -> SparkSession:
-    # Workers must run the interpreter that runs here, with the packages that are here.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # PySpark finds a Java process that already runs through these two variables.
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
-    os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
+def _connected(jvm: Jvm, options: SparkOptions) -> SparkSession:
     interrupt = signal.getsignal(signal.SIGINT)
+    # PySpark finds a Java process that already runs through these two variables.
+    gateway = {"PYSPARK_GATEWAY_PORT": str(jvm.port), "PYSPARK_GATEWAY_SECRET": jvm.secret}
     try:
-        session = SparkSession.builder.getOrCreate()
+        with _environment({**gateway, "PYSPARK_PYTHON": _python(options)}):
+            session = SparkSession.builder.getOrCreate()
         _without_tracebacks(session)
         return session
     finally:
         if current_thread() is main_thread():
             signal.signal(signal.SIGINT, interrupt)  # PySpark's own would cancel the running batch
-        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def _python(options: SparkOptions) -> str:
+    """Return the interpreter of the workers: the one that runs here, with its packages, if none is given.
+
+    The setting has a meaning to spark-submit alone, which looks at it before Python starts.
+    """
+    given = options.conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    return str(given or sys.executable)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _without_tracebacks(session: SparkSession) -> None:
@@ -138,40 +166,57 @@ def _forget_gateway() -> None:
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:
-    cores = str(os.cpu_count() or 2)
-    scratch = tempfile.gettempdir()
-    local = options.master.startswith("local")
+    given = {key: _text(value) for key, value in options.conf.items()}
+    master = given.get("spark.master", options.master)
     settings = {
-        "spark.master": options.master,
+        "spark.master": master,
         "spark.app.name": "penstock",
         "spark.driver.memory": options.memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": cores,
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # How often an idle pipeline asks Kafka for news. Spark's own 10 ms take a core for 20 pipelines.
         "spark.sql.streaming.pollingDelay": "50ms",
-        "spark.sql.warehouse.dir": str(Path(scratch) / f"penstock-warehouse-{os.getuid()}"),
+        "spark.sql.warehouse.dir": str(
+            Path(tempfile.gettempdir()) / f"penstock-warehouse-{os.getuid()}"
+        ),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
-        "spark.python.daemon.module": "penstock.decode.daemon",
         # Not Kafka: only its newer writer lets a batch be counted in the pass that writes it.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.extensions": _EXTENSIONS,
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.redaction.regex": "(?i)secret|password|token|jaas|keystore|truststore|access[.]key",
     }
-    if local:  # nothing of an embedded session is seen from outside this machine
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings | given | (_embedded(given) if is_local(master) else _spread(master, given))
+
+
+def _embedded(given: dict[str, str]) -> dict[str, str]:
+    """What only an embedded session has. Nothing of it is seen from outside this machine."""
+    cores = str(os.cpu_count() or 2)
+    own = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.python.daemon.module": "penstock.decode.daemon",
+        "spark.sql.shuffle.partitions": cores,
         # Delta's own small jobs are cut for a cluster: fifty tasks to read a log of ten lines.
-        settings |= {
-            "spark.databricks.delta.snapshotPartitions": cores,
-            "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
-        }
-    return settings | {key: _text(value) for key, value in options.conf.items()}
+        "spark.databricks.delta.snapshotPartitions": cores,
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
+    }
+    return own | given
+
+
+def _spread(master: str, given: dict[str, str]) -> dict[str, str]:
+    """What only a session on a cluster has: a way back to the driver, and the jars for executors."""
+    host = given.get("spark.driver.host") or own_address(master)
+    jars = [*given.get("spark.jars", "").split(","), *map(str, own_jars())]
+    return {
+        **({"spark.driver.host": host} if host else {}),
+        "spark.jars": ",".join(filter(None, jars)),
+    }
 
 
 def _text(value: str | int | float | bool) -> str:

@@ -192,6 +192,12 @@ class Sink(Component):
     in_real_time: ClassVar[bool] = False
     # What the refusal says where exactly-once is asked for and not among these.
     why_not: ClassVar[str] = "it has no atomic act that holds rows and progress together"
+    # With which of them its tasks run Python: on a cluster they must have what this file imports.
+    python_tasks: ClassVar[frozenset[Delivery]] = frozenset()
+
+    def places(self) -> list[str]:
+        """Return the folders and URIs that its tasks write to: every machine must see the same there."""
+        return []
 
     def prepare(self, opening: Opening) -> None:
         """Make the target ready for rows of this schema, or fail now, before any record is read."""

@@ -82,6 +82,10 @@ class Function:
             found = getattr(found, part)
         return found  # type: ignore[no-any-return]
 
+    def without_folders(self) -> Function:
+        """Return the function as another machine is to have it, on whose disk our folders say nothing."""
+        return replace(self, folders=())
+
     @classmethod
     def read(cls, given: Any) -> Function:
         """Read `module:function` or a callable; one that cannot be had is refused here and now."""

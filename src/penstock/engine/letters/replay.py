@@ -19,6 +19,7 @@ from penstock.engine.letters.box import Letterbox
 from penstock.engine.letters.letter import DeadLetter
 from penstock.engine.places import locked, state_folder
 from penstock.engine.session import spark_session
+from penstock.engine.shipping import shipped
 from penstock.engine.splitting import Written
 from penstock.engine.stateful.plan import plan_of
 from penstock.engine.writing import Writing
@@ -74,10 +75,10 @@ def _run(pipeline: Pipeline, number: int, planned: list[DeadLetter], box: Letter
 
 class _Replay:
     def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
         self._connection: Connection = pipeline.connection or find_connection(None)
         chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
         self._spark: SparkSession = spark_session(chosen)
+        self._pipeline = shipped(self._spark, pipeline)
 
     def run(self, number: int, planned: list[DeadLetter]) -> Written:
         rows = [_as_record(letter) for letter in planned]

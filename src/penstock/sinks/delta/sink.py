@@ -47,6 +47,10 @@ class DeltaSink(LakeSink):
             raise ValueError("give either 'path' (a folder or a URI) or 'table' (a name), not both")
         return self
 
+    def places(self) -> list[str]:
+        """Return the table's folder, where it is known by it."""
+        return [self.path] if self.path else []
+
     def target(self, spark: SparkSession) -> DeltaTable:
         """Return the table of this path or name."""
         need_extension(spark, "delta", "io.delta.sql.DeltaSparkSessionExtension")

@@ -110,6 +110,10 @@ class FilesSink(Sink):
             raise ValueError(f"'partition_by' names the column {twice[0]!r} twice: name it once")
         return self
 
+    def places(self) -> list[str]:
+        """Return the table's folder."""
+        return [self.path]
+
     def prepare(self, opening: Opening) -> None:
         """Finish what was left, and refuse a folder or rows that do not fit."""
         storable(opening.schema)

@@ -75,6 +75,10 @@ class IcebergSink(LakeSink):
             Partition.read(written)
         return self
 
+    def places(self) -> list[str]:
+        """Return the folder of the tables, where it is known by it."""
+        return [self.warehouse] if self.warehouse else []
+
     def target(self, spark: SparkSession) -> IcebergTable:
         """Return the table, after making its catalog known to the session."""
         extension = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"

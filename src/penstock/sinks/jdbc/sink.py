@@ -41,6 +41,7 @@ class JdbcSink(KeyedSink):
     """
 
     delivers = EVERY_DELIVERY
+    python_tasks = EVERY_DELIVERY
     name = "jdbc"
 
     url: str = Field(

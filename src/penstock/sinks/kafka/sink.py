@@ -43,6 +43,7 @@ class KafkaSink(Sink):
 
     delivers = EVERY_DELIVERY
     in_real_time = True
+    python_tasks = frozenset({Delivery.EXACTLY_ONCE})
     name = "kafka"
     main_option = "topic"
 

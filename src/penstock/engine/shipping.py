@@ -1,0 +1,150 @@
+"""Sends code to a cluster's executors: Penstock itself, and the user's modules that a pipeline names.
+
+Executors need the packages that Penstock needs, but neither Penstock nor the user's files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.config.logs import event_logger
+from penstock.engine.masters import is_local
+from penstock.engine.modules import imported_by_script, modules_needed
+from penstock.errors import ConfigError
+from penstock.pipeline import Component, Pipeline
+from penstock.pipeline.values import Function
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+log = event_logger(__name__)
+
+_LARGEST = 100 * 2**20
+# The same files must give the same archive, so that it is sent once.
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def shipped(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline as the tasks of this session can run it, after sending what they lack."""
+    context = spark.sparkContext
+    if is_local(str(context.master)):
+        return pipeline
+    _send(context, _penstock())
+    if modules := modules_needed(_named(pipeline)):
+        _send(context, _archive("modules", modules))
+        log.info("modules_sent", pipeline=pipeline.name, modules=sorted(modules))
+    parts = {"decode": _anywhere(pipeline.decode), "steps": [*map(_anywhere, pipeline.steps)]}
+    return pipeline.model_copy(update=parts)
+
+
+def functions_of(component: Component) -> dict[str, Function]:
+    """Return the Python functions among a component's options."""
+    return {name: value for name, value in component if isinstance(value, Function)}
+
+
+def parts_of(component: Component) -> Iterator[Component]:
+    """The component and those that its options hold: a join has a decode and steps of its own."""
+    yield component
+    for _, value in component:
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, Component):
+                yield from parts_of(part)
+
+
+def _anywhere(component: Component) -> Component:
+    """Return the component with functions that do not look into the folders of this machine."""
+    if not any(functions_of(part) for part in parts_of(component)):
+        return component
+    return component.model_copy(update={name: _moved(value) for name, value in component})
+
+
+def _moved(value: Any) -> Any:
+    if isinstance(value, Function):
+        return value.without_folders()
+    if isinstance(value, list):
+        return [_moved(each) for each in value]
+    return _anywhere(value) if isinstance(value, Component) else value
+
+
+def _named(pipeline: Pipeline) -> Iterator[str]:
+    """The modules that the pipeline's parts come from, and those of the functions they name."""
+    for whole in (pipeline.decode, *pipeline.steps, pipeline.sink, pipeline.dead_letter_sink):
+        for part in parts_of(whole):
+            yield type(part).__module__
+            for function in functions_of(part).values():
+                module = function.path.partition(":")[0]
+                yield from imported_by_script() if module == "__main__" else [module]
+
+
+def _send(context: SparkContext, archive: Path) -> None:
+    if any(sent.endswith(f"/{archive.name}") for sent in context.listFiles):
+        return
+    context.addPyFile(str(archive))
+    # PySpark puts it on this process's path, too, where the files themselves are.
+    sys.path[:] = [entry for entry in sys.path if not entry.endswith(f"/{archive.name}")]
+
+
+@cache
+def _penstock() -> Path:
+    return _archive("penstock", {"penstock": [Path(__file__).parents[1]]})
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Archives are served from here for as long as this process runs."""
+    return tempfile.TemporaryDirectory(prefix="penstock-shipped-")
+
+
+def _archive(name: str, modules: dict[str, list[Path]]) -> Path:
+    """Write modules into an archive that Python can import from; its name tells what is in it."""
+    files = dict(sorted(_files(modules)))
+    _refuse_large(modules, files)
+    draft = Path(_folder().name) / f"{name}.draft"
+    with zipfile.ZipFile(draft, "w") as archive:
+        for folder in _folders(files):
+            archive.writestr(zipfile.ZipInfo(f"{folder}/", _LONG_AGO), b"")
+        for inside, path in files.items():
+            entry = zipfile.ZipInfo(inside, _LONG_AGO)
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    digest = hashlib.sha256(draft.read_bytes()).hexdigest()[:12]
+    return draft.replace(draft.with_name(f"{name}-{digest}.zip"))
+
+
+def _files(modules: dict[str, list[Path]]) -> Iterator[tuple[str, Path]]:
+    for name, places in modules.items():
+        for place in places:
+            if place.is_file():
+                yield place.name, place
+                continue
+            for file in place.rglob("*"):
+                inside = file.relative_to(place)
+                if file.is_file() and not _is_left_out(inside):
+                    yield f"{name}/{inside.as_posix()}", file
+
+
+def _is_left_out(inside: Path) -> bool:
+    return any(part == "__pycache__" or part.startswith(".") for part in inside.parts)
+
+
+def _folders(files: Iterable[str]) -> list[str]:
+    """Every folder: Python finds one without an __init__.py in an archive only by its own entry."""
+    found = {str(parent) for file in files for parent in Path(file).parents}
+    return sorted(found - {"."})
+
+
+def _refuse_large(modules: dict[str, list[Path]], files: dict[str, Path]) -> None:
+    size = sum(path.stat().st_size for path in files.values())
+    if size > _LARGEST:
+        raise ConfigError(
+            f"the modules {', '.join(sorted(modules))} have {size >> 20} MB, and at most "
+            f"{_LARGEST >> 20} MB are sent to a cluster: keep data out of their folders, or install "
+            "them where the executors' Python is"
+        )
