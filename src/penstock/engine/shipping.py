@@ -39,7 +39,7 @@ def shipped(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
         return pipeline
     _send(context, _penstock())
     if modules := modules_needed(_named(pipeline)):
-        _send(context, _archive("modules", modules))
+        _send(context, packed("modules", modules))
         log.info("modules_sent", pipeline=pipeline.name, modules=sorted(modules))
     parts = {"decode": _anywhere(pipeline.decode), "steps": [*map(_anywhere, pipeline.steps)]}
     return pipeline.model_copy(update=parts)
@@ -94,7 +94,7 @@ def _send(context: SparkContext, archive: Path) -> None:
 
 @cache
 def _penstock() -> Path:
-    return _archive("penstock", {"penstock": [Path(__file__).parents[1]]})
+    return packed("penstock", {"penstock": [Path(__file__).parents[1]]})
 
 
 @cache
@@ -103,7 +103,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="penstock-shipped-")
 
 
-def _archive(name: str, modules: dict[str, list[Path]]) -> Path:
+def packed(name: str, modules: dict[str, list[Path]]) -> Path:
     """Write modules into an archive that Python can import from; its name tells what is in it."""
     files = dict(sorted(_files(modules)))
     _refuse_large(modules, files)
