@@ -26,7 +26,7 @@ log = event_logger(__name__)
 
 
 class EnrichStep(Step):
-    """The rows, with columns of a table that has the same values in `on`.
+    """The rows, with columns of a table that has the same values in `by`.
 
     The table is held in memory and read again when it is older than `reload`; if that fails, the one that
     is there is used on, and the log says so. If the table has several rows for a key, each gives a row.
@@ -37,10 +37,10 @@ class EnrichStep(Step):
     table: AnySink = Field(
         description="The table, written as a sink: `files`, `delta`, `iceberg` or `jdbc`."
     )
-    on: ColumnNames = Field(min_length=1, description="The columns that both have in common.")
+    by: ColumnNames = Field(min_length=1, description="The columns that both have in common.")
     columns: Schema | None = Field(
         default=None,
-        description="The table's columns to take, those of `on` among them, as `symbol string, name "
+        description="The table's columns to take, those of `by` among them, as `symbol string, name "
         "string`; default: all, with the types that the table says. A database needs them.",
     )
     how: Literal["left", "inner"] = Field(
@@ -70,8 +70,8 @@ class EnrichStep(Step):
         """Return the rows with the table's columns."""
         table = self._table(rows.sparkSession)
         self._check(rows.columns, table.columns)
-        joined = rows.join(f.broadcast(table), self.on, self.how)
-        added = [name for name in table.columns if name not in self.on]
+        joined = rows.join(f.broadcast(table), self.by, self.how)
+        added = [name for name in table.columns if name not in self.by]
         return joined.select(*(_column(name) for name in [*rows.columns, *added]))
 
     def _table(self, spark: SparkSession) -> DataFrame:
@@ -99,14 +99,14 @@ class EnrichStep(Step):
         return table
 
     def _check(self, ours: list[str], theirs: list[str]) -> None:
-        for name in self.on:
+        for name in self.by:
             for side, names in (("the rows", ours), ("the table", theirs)):
                 if name not in names:
                     raise ConfigError(
-                        f"'on' of the step 'enrich' names {name!r}, which {side} do not have"
+                        f"'by' of the step 'enrich' names {name!r}, which {side} do not have"
                         f"; {nearest(name, names)}"
                     )
-        if twice := (set(ours) & set(theirs)) - set(self.on):
+        if twice := (set(ours) & set(theirs)) - set(self.by):
             raise ConfigError(
                 f"the rows and the table of the step 'enrich' both have a column {min(twice)!r}: "
                 "leave it out by 'columns', or name it otherwise in a step before"

@@ -43,7 +43,7 @@ Pairs = Annotated[
 class JoinStep(Joining):
     """The rows so far, with the columns of the rows of another source that belong to them.
 
-    Two rows belong together if the columns of `on` are equal and the other's time is not more than
+    Two rows belong together if the columns of `by` are equal and the other's time is not more than
     `before` earlier and `after` later. `how: inner` gives the pairs; `left` also gives rows that found no
     other, with nulls, once none can come any more. A row of either side that comes later than `late`
     allows goes to the dead letters.
@@ -61,7 +61,7 @@ class JoinStep(Joining):
         default_factory=list,
         description="What happens to the other rows first; each step takes rows one by one.",
     )
-    on: Pairs = Field(
+    by: Pairs = Field(
         min_length=1,
         description="The columns that must be equal: names, or `{ours: theirs}`.",
     )
@@ -112,7 +112,7 @@ class JoinStep(Joining):
         """What is kept: whole rows."""
         return {
             "time": self.time,
-            "on": ", ".join(f"{ours}={theirs}" for ours, theirs in self.on.items()),
+            "by": ", ".join(f"{ours}={theirs}" for ours, theirs in self.by.items()),
             "how": self.how,
             "columns": kept_columns(rows, rows.names),
         }
@@ -120,7 +120,7 @@ class JoinStep(Joining):
     @property
     def _matched(self) -> set[str]:
         """The other's columns that would only repeat ours."""
-        return {theirs for ours, theirs in self.on.items() if ours == theirs}
+        return {theirs for ours, theirs in self.by.items() if ours == theirs}
 
     def _belong(self) -> Column:
         when, other = f.col(self.time), f.col(f"{_OTHER}{self.other_time or self.time}")
@@ -128,7 +128,7 @@ class JoinStep(Joining):
             when - f.expr(f"INTERVAL {interval(self.before)}"),
             when + f.expr(f"INTERVAL {interval(self.after)}"),
         )
-        for ours, theirs in self.on.items():
+        for ours, theirs in self.by.items():
             found &= f.col(f"`{ours}`") == f.col(f"`{_OTHER}{theirs}`")
         return found
 

@@ -54,7 +54,7 @@ def joined(pipeline: Any, topic: Any, folder: Path, **options: Any) -> Any:
         "source": {"kafka": {"topics": topic("quotes"), "max_records_per_batch": 1000}},
         "decode": {"json": {"schema": QUOTES}},
         "steps": [{"sql": "SELECT symbol, bid, quoted FROM rows WHERE bid > 0"}],
-        "on": "symbol",
+        "by": "symbol",
         "time": "time",
         "other_time": "quoted",
         "before": "5s",
@@ -116,7 +116,7 @@ def test_a_table_is_read_again_when_it_is_old(
 ) -> None:
     file = symbols(tmp_path, A="Alpha")
     table = {"files": {"path": file, "format": "csv"}}
-    step = {"enrich": {"table": table, "on": "symbol", "reload": "1ms"}}
+    step = {"enrich": {"table": table, "by": "symbol", "reload": "1ms"}}
     fill(connection, topic(), [trade(1, 1), trade(2, 2, "B")])
     with start(to_files(pipeline, topic(), tmp_path, step)) as running:
         eventually(lambda: running.progress().rows == 2)
@@ -133,7 +133,7 @@ def test_what_is_looked_up_can_be_summed_by_and_is_read_again(
 ) -> None:
     table = {"files": {"path": symbols(tmp_path, A="x", B="x"), "format": "csv"}}
     steps = [
-        {"enrich": {"table": table, "on": "symbol", "reload": "1ms", "how": "inner"}},
+        {"enrich": {"table": table, "by": "symbol", "reload": "1ms", "how": "inner"}},
         {
             "aggregate": {
                 "time": "time", "window": "10s", "by": "name", "values": {"n": "count(*)"},

@@ -97,7 +97,7 @@ def test_steps_that_keep_state_go_by_one_time_and_the_last_may_sum_up() -> None:
 
 
 def test_the_other_side_of_a_join_keeps_no_state_of_its_own() -> None:
-    join = {"source": {"kafka": "u"}, "on": "id", "time": "at", "steps": [FIRST]}
+    join = {"source": {"kafka": "u"}, "by": "id", "time": "at", "steps": [FIRST]}
     assert (
         "steps[0] (join).steps[0] (deduplicate) must take each row by itself: it keeps state"
         in (refusal({"join": join}))
