@@ -1,6 +1,7 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
-Not among the default cases, as they take long and need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs.
+Not among the default cases, as they take long and some need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs,
+ARGS=latency, ARGS="growth --grow backlog pipelines".
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import client, memory, startup, throughput
+from bench import client, growth, latency, memory, startup, throughput
 from bench.harness import Result, report
 from penstock import Broker
 from penstock.engine import stop_session
@@ -22,14 +23,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sinks", nargs="+", choices=SINKS, default=SINKS, metavar="SINK")
+    parser.add_argument(
+        "--grow", nargs="+", choices=growth.DIMENSIONS, default=growth.DIMENSIONS, metavar="WHAT"
+    )
     given = parser.parse_args()
     for end in (signal.SIGINT, signal.SIGTERM):  # both leave by the same door, past every clean-up
         signal.signal(end, signal.default_int_handler)
-    results = _plain(given) if set(given.cases) - {"sinks", "jobs"} else []
+    results = _plain(given) if set(given.cases) - {"sinks", "jobs", "latency", "growth"} else []
     if "sinks" in given.cases:
         results += _sinks(given)
     if "jobs" in given.cases:
         results += _jobs(given)
+    if "latency" in given.cases:
+        results += latency.run()
+    if "growth" in given.cases:
+        growth.run(given.grow)
     if results:
         report(results)
 

@@ -51,14 +51,14 @@ def _drain(connection: Connection, topic: str, folder: Path) -> Curve:
     process = psutil.Popen([penstock, "run", "--once", definition], stderr=subprocess.DEVNULL)
     curve: Curve = []
     while process.poll() is None:
-        curve.append((time.monotonic() - began, _tree_mib(process)))
+        curve.append((time.monotonic() - began, tree_mib(process)))
         time.sleep(0.2)
     if process.returncode:
         raise SystemExit(f"draining {topic} failed with exit code {process.returncode}")
     return curve
 
 
-def _tree_mib(process: psutil.Process) -> float:
+def tree_mib(process: psutil.Process) -> float:
     """Return the resident memory of a process and everything it started.
 
     Forked workers share pages with their parent, so the share of each is counted (PSS).

@@ -1,0 +1,137 @@
+"""What grows and what stays: partitions, backlog, size of records, pipelines in one engine; with plots."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import orjson
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.data import trade
+from bench.harness import OUT
+from bench.memory import tree_mib
+from penstock import Admin, Broker, Connection, Producer
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+DIMENSIONS = ("backlog", "partitions", "size", "pipelines")
+PARTITIONS = (1, 4, 16)
+BACKLOGS = (1, 10, 100)
+SIZES = (100, 1_000, 100_000)
+PIPELINES = (1, 10, 50, 200)
+# What a backlog of 1x is, and what every batch of them takes.
+UNIT = 200_000
+# About so many bytes are drained for each size of record.
+VOLUME = 100_000_000
+
+Row = dict[str, float]
+
+
+def run(dimensions: list[str]) -> None:
+    """Measure each dimension that is asked for, print a table, draw a plot."""
+    with Broker() as broker, tempfile.TemporaryDirectory(prefix="penstock-growth-") as scratch:
+        work = _Work(broker.connection, Path(scratch))
+        for name in dimensions:
+            _report(name, getattr(work, name)())
+
+
+class _Work:
+    def __init__(self, connection: Connection, scratch: Path) -> None:
+        self._connection = connection
+        self._scratch = scratch
+        self._fill("warm", UNIT, 4)
+
+    def backlog(self) -> dict[str, Row]:
+        return {
+            f"{times}x": self._drained(f"backlog-{times}", UNIT * times, 4) for times in BACKLOGS
+        }
+
+    def partitions(self) -> dict[str, Row]:
+        return {str(n): self._drained(f"partitions-{n}", UNIT * 10, n) for n in PARTITIONS}
+
+    def size(self) -> dict[str, Row]:
+        return {
+            f"{size:,} B": self._drained(f"size-{size}", max(1000, VOLUME // size), 4, size)
+            for size in SIZES
+        }
+
+    def pipelines(self) -> dict[str, Row]:
+        found = {}
+        for count in PIPELINES:
+            topics = [f"many-{count}-{n}" for n in range(count)]
+            for topic in topics:
+                self._fill(topic, 100, 1)
+            told, _ = self._child("many", *topics)
+            found[str(count)] = {
+                "seconds to the first batch of all": told["seconds"],
+                "MiB": told["mib"],
+                "idle cores": told["idle_cores"],
+            }
+        return found
+
+    def _drained(self, topic: str, rows: int, partitions: int, size: int = 0) -> Row:
+        self._fill(topic, rows, partitions, size)
+        told, peak = self._child("drain", str(UNIT), "warm", topic)
+        with Admin(self._connection) as admin:
+            admin.delete_topic(topic)
+        microseconds = told["seconds"] / rows * 1e6
+        return {"µs for each record": microseconds, "peak MiB": peak, "records": rows}
+
+    def _fill(self, topic: str, rows: int, partitions: int, size: int = 0) -> None:
+        dice = random.Random(7)
+        trades = [_padded(trade(number, dice), size) for number in range(min(rows, 1000))]
+        with Admin(self._connection) as admin:
+            admin.create_topic(topic, partitions)
+        settings = {"linger.ms": 50, "batch.size": 1_000_000}
+        with Producer(self._connection, **settings) as producer:
+            for number in range(rows):
+                producer.produce(topic, None, trades[number % 1000], partition=number % partitions)
+
+    def _child(self, kind: str, *rest: str) -> tuple[dict[str, Any], float]:
+        """Run one piece in a process of its own; return what it tells, and the peak of its memory."""
+        folder = self._scratch / f"{kind}-{time.monotonic_ns()}"
+        command = [sys.executable, "-m", "bench.drain", kind, self._connection.brokers, str(folder)]
+        process = psutil.Popen([*command, *rest], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        peak = 0.0
+        while process.poll() is None:
+            peak = max(peak, tree_mib(process))
+            time.sleep(0.2)
+        if process.returncode:
+            raise SystemExit(f"{kind} {rest[:3]} failed with exit code {process.returncode}")
+        told = process.stdout.read() if process.stdout else b""
+        return json.loads(told.splitlines()[-1]), peak
+
+
+def _padded(record: bytes, size: int) -> bytes:
+    missing = size - len(record) - len(b',"pad":""')
+    return orjson.dumps({**orjson.loads(record), "pad": "x" * missing}) if missing > 0 else record
+
+
+def _report(name: str, found: dict[str, Row]) -> None:
+    columns = list(next(iter(found.values())))
+    table = Table(name, *columns)
+    for label, row in found.items():
+        table.add_row(label, *(f"{row[column]:,.2f}" for column in columns))
+    Console(width=120).print(table)
+    figure, axes = plt.subplots(1, len(columns), figsize=(4 * len(columns), 3))
+    for axis, column in zip(axes, columns, strict=True):
+        axis.plot(list(found), [row[column] for row in found.values()], marker="o")
+        axis.set_title(column)
+        axis.set_xlabel(name)
+        axis.set_ylim(bottom=0)
+    OUT.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(OUT / f"growth-{name}.png", dpi=120)
+    (OUT / f"growth-{name}.json").write_text(json.dumps(found, indent=2))
+    print(f"  plot: {OUT / f'growth-{name}.png'}", flush=True)
