@@ -1,4 +1,4 @@
-"""What grows and what stays: partitions, backlog, size of records, pipelines in one engine; with plots."""
+"""What grows and what stays: partitions, backlog, size of records, pipelines in one engine; plots."""
 
 from __future__ import annotations
 
