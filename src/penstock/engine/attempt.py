@@ -312,7 +312,10 @@ def _streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shap
 
 def _after(plan: Plan, rows: DataFrame) -> StructType:
     """Let Spark look at the steps of a batch before a record is read; return the columns they give."""
-    tried = rows.sparkSession.newSession().createDataFrame([], rows.drop(FAILED).schema)
+    columns = rows.drop(FAILED).schema
+    if not plan.batch:
+        return columns
+    tried = rows.sparkSession.newSession().createDataFrame([], columns)
     for index, step in enumerate(plan.batch, plan.before):
         tried = applied(step, tried, f"steps[{index}]")
     return tried.schema
