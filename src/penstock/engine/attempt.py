@@ -271,9 +271,10 @@ class Attempt:
                 return self._loop.error
         if self.moved:
             return MovedError("topics were deleted or made again")
-        if error is None or (self._stopping and StopRequestedError.__name__ in str(error)):
+        if self._stopping and StopRequestedError.__name__ in str(error):
             return None
-        return failure(self._loop.error or error, self.pipeline.name, session_log())
+        found = self._loop.error or error  # of ours Spark has only the text
+        return failure(found, self.pipeline.name, session_log()) if found else None
 
     def _until_noted(self, deadline: float) -> None:
         """Wait until Spark has noted the last batch as done, so that it is not run again."""
