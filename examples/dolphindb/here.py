@@ -9,6 +9,8 @@ CONNECTION = find_connection()
 BROKERS = CONNECTION.brokers
 # A machine that is busy needs longer than the second that a poll waits by itself.
 PATIENCE = 30_000
+# A job that begins may have to start Spark first.
+BEGINNING = 150_000
 
 
 def new_topic(name: str, partitions: int = 1) -> str:

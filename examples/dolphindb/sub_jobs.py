@@ -3,7 +3,7 @@
 import json
 
 import pandas as pd
-from here import BROKERS, PATIENCE, new_topic, unique, until
+from here import BEGINNING, BROKERS, new_topic, unique, until
 
 from penstock.compat import dolphindb as kafka
 
@@ -52,12 +52,12 @@ for day, words in orders.items():
     record = [{"id": number, "msg": word} for number, word in enumerate(words, start=1)]
     kafka.produce(producer, msgTopic2, "key", {"date": day, "record": record}, "JSON")
 
-until(lambda: len(st1) == 3 and len(st2) == 7, PATIENCE)
+until(lambda: len(st1) == 3 and len(st2) == 7, BEGINNING)
 print(st1.to_pandas().to_string(index=False))
 print(st2.to_pandas().to_string(index=False))
 
 columns = ["actionName", "processedMsgCount", "failedMsgCount", "msgAsTable", "batchSize"]
-until(lambda: kafka.getJobStat()["processedMsgCount"].sum() == 6, PATIENCE)
+until(lambda: kafka.getJobStat()["processedMsgCount"].sum() == 6, BEGINNING)
 stat = kafka.getJobStat()
 print(stat[[*columns, "throttle", "autoCommit"]].to_string(index=False))
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from here import BROKERS, PATIENCE, new_topic, unique, until
+from here import BEGINNING, BROKERS, new_topic, unique, until
 
 from penstock.compat import dolphindb as kafka
 
@@ -25,7 +25,7 @@ def parse(value):
 conn = kafka.createSubJob(consumer, tab, parse, "test:0:get mseed data")
 producer = kafka.producer({"metadata.broker.list": BROKERS})
 kafka.produce(producer, test, "1", "XFDSN:NZ_AH1,2022-01-01T00:00:00,10,11,12", "PLAIN")
-until(lambda: len(tab) == 3, PATIENCE)
+until(lambda: len(tab) == 3, BEGINNING)
 print(tab.to_pandas().to_string(index=False))
 print(list(kafka.getJobStat()["actionName"]))
 kafka.cancelSubJob(conn)

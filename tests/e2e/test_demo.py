@@ -23,7 +23,7 @@ def test_the_demo_streams_trades_into_a_table_and_shows_a_lag_of_zero(tmp_path: 
         ],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
         env=os.environ | {"XDG_DATA_HOME": str(tmp_path)},
     )

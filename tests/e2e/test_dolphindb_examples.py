@@ -38,7 +38,7 @@ def run(connection: Connection, tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")

@@ -34,7 +34,7 @@ def penstock(*arguments: object, **environment: str) -> subprocess.CompletedProc
         command(*arguments),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
         env=os.environ | environment,
     )
@@ -68,7 +68,7 @@ def test_ctrl_c_finishes_the_batch_and_the_next_run_goes_on(
 ) -> None:
     fill(connection, unique, [{"n": n} for n in range(10)])
     running = subprocess.Popen(command("run", definition), stderr=subprocess.PIPE, text=True)
-    eventually(lambda: list((tmp_path / "table").glob("*.parquet")), timeout=120)
+    eventually(lambda: list((tmp_path / "table").glob("*.parquet")), timeout=300)
 
     running.send_signal(signal.SIGINT)
     _, printed = running.communicate(timeout=60)
