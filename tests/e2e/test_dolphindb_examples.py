@@ -15,6 +15,9 @@ from penstock import Broker, Connection
 from penstock.embedded import Security
 
 SCRIPTS = Path(__file__).parents[2] / "examples/dolphindb"
+
+# Some scripts start Spark in a process of their own.
+pytestmark = pytest.mark.timeout(700)
 Run = Callable[..., list[str]]
 
 
