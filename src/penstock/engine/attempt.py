@@ -132,7 +132,7 @@ class Attempt:
         own = session_for_state(spark) if plan.stream else spark
         start = epoch.start()
         records = [
-            branch.source.read(Reading(own, connection, branch.own(start)))
+            branch.source.read(Reading(own, connection, branch.source.own(start)))
             for branch in plan.branches
         ]
         rows, shapes = _streamed(plan, records)

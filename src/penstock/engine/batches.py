@@ -192,7 +192,7 @@ class BatchLoop:
 
     def _records(self, branch: Branch, batch: Batch) -> DataFrame:
         """Read a batch's records once more from Kafka."""
-        ranges, lost = self._moving.from_oldest(branch.part(batch))
+        ranges, lost = self._moving.from_oldest(branch.source.own(batch.ranges))
         if batch.part:  # what it lacks is in no other place; dead letters are counted by themselves
             self._missing = [*(self._missing or []), *self._moving.without(lost)]
         left = {place: span for place, span in ranges.items() if span[0] < span[1]} or ranges

@@ -48,7 +48,7 @@ def find_epoch(
     if epoch and last and stays and not (last.done and place.made_again()):
         stood = place.of_now((last.end if last.done else place.before()) | committed)
         for source in sources:
-            _refuse_lost(_within(source, stood), admin, pipeline, source)
+            _refuse_lost(source.own(stood), admin, pipeline, source)
         return Found(epoch, committed)
     known = _known(place, last if stays else None, committed, admin)
     start: Offsets = {}
@@ -118,10 +118,6 @@ def _known(place: Place, last: Planned | None, committed: Offsets, admin: Admin)
         )
     others = [p for p in place.partitions if p not in last.end]
     return last.end | present.oldest(admin, others)
-
-
-def _within(source: KafkaSource, offsets: Offsets) -> Offsets:
-    return {where: at for where, at in offsets.items() if source.reads(where[0])}
 
 
 def _partitions(source: KafkaSource, admin: Admin, epoch: Epoch | None) -> list[Partition]:

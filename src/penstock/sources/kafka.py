@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -18,11 +19,13 @@ from pydantic import (
     model_validator,
 )
 
-from penstock.pipeline import Offsets, Reading, Source
+from penstock.pipeline import Offsets, Partition, Reading, Source
 from penstock.pipeline.values import Duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+T = TypeVar("T")
 
 
 def _names(given: Any) -> Any:
@@ -150,6 +153,10 @@ class KafkaSource(Source):
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics
+
+    def own(self, by_partition: Mapping[Partition, T]) -> dict[Partition, T]:
+        """Return what of this is about partitions of its topics."""
+        return {where: what for where, what in by_partition.items() if self.reads(where[0])}
 
     def read(self, reading: Reading) -> DataFrame:
         """Return the records as Spark streams them."""

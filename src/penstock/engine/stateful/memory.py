@@ -11,10 +11,12 @@ from penstock.errors import ConfigError
 
 def require_the_same(epoch: Epoch, shapes: Shapes) -> None:
     """Compare what the steps keep with what they kept before; write it down before the first batch."""
+    kept = epoch.shapes()
+    if kept == shapes:
+        return
     if epoch.last() is None:
         epoch.keep_shapes(shapes)
-        return
-    if changes := list(_changes(epoch.shapes(), shapes)):
+    elif changes := list(_changes(kept, shapes)):
         raise ConfigError(
             f"the pipeline would go on with state that was kept otherwise: {'; '.join(changes)}. "
             "Put it back, give the pipeline another name, or, to begin with empty state where the group "

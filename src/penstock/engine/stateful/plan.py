@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from penstock.errors import ConfigError
-from penstock.pipeline import Batch, Decode, Offsets, Pipeline, Source, Step
+from penstock.pipeline import Decode, Pipeline, Source, Step
 from penstock.pipeline.stateful import Joining, Stateful
 from penstock.sources.kafka import KafkaSource
 
@@ -42,14 +42,6 @@ class Branch:
         """Return up to which time a row is taken, in microseconds since 1970."""
         own = f.unix_micros(f.col(self.time))
         return self.keeper.until(own) if self.keeper and self.number == 0 else own
-
-    def own(self, offsets: Offsets) -> Offsets:
-        """Return what of these is in topics that this branch reads."""
-        return {where: at for where, at in offsets.items() if self.source.reads(where[0])}
-
-    def part(self, batch: Batch) -> dict[tuple[str, int], tuple[int, int]]:
-        """Return what of a batch is read by this branch."""
-        return {where: ends for where, ends in batch.ranges.items() if self.source.reads(where[0])}
 
 
 @dataclass(frozen=True)
