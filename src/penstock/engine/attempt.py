@@ -252,11 +252,6 @@ class Attempt:
         """Let go of the connections."""
         self._closing.close()
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether it ended because a table that the stream is joined with is to be read again."""
-        return isinstance(self._loop.error, StaleTableError)
-
     def error(self) -> PenstockError | None:
         """Return why the query ended, or None where it ended as it should."""
         if self._lost is not None:
@@ -269,8 +264,8 @@ class Attempt:
             self._moved = True
             if isinstance(self._loop.error, DataLossError):
                 return self._loop.error
-        if self.moved:
-            return MovedError("topics were deleted or made again")
+        if self.moved or isinstance(self._loop.error, StaleTableError):
+            return MovedError("topics, or a table to look up in, are not what they were")
         if self._stopping and StopRequestedError.__name__ in str(error):
             return None
         found = self._loop.error or error  # of ours Spark has only the text

@@ -148,9 +148,6 @@ class Running:
             while True:
                 before = self._attempt.progress.batches
                 self._attempt.wait()
-                if self._attempt.is_stale:
-                    self._replace_attempt()
-                    continue
                 error = self._attempt.error()
                 if self._attempt.progress.batches > before:
                     self._in_a_row = 0
