@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -14,13 +15,14 @@ from typing import Any
 import matplotlib as mpl
 import orjson
 import psutil
+from confluent_kafka import Producer as Client
 from rich.console import Console
 from rich.table import Table
 
 from bench.data import trade
 from bench.harness import OUT
 from bench.memory import tree_mib
-from penstock import Admin, Broker, Connection, Producer
+from penstock import Admin, Broker, Connection
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -30,8 +32,19 @@ PARTITIONS = (1, 4, 16)
 BACKLOGS = (1, 10, 100)
 SIZES = (100, 1_000, 100_000)
 PIPELINES = (1, 10, 50, 200)
-# What a backlog of 1x is, and what every batch of them takes.
-UNIT = 200_000
+# What a backlog of 1x is; a batch takes a quarter of it.
+UNIT = 100_000
+# What is drained before, so that Java has compiled what is hot and has the memory that it takes.
+WARM = 10 * UNIT
+# So many records are handed to the client at a time, and may wait in it.
+_CHUNK = 10_000
+_QUEUED = 300_000
+_FILLING = {
+    "linger.ms": 50,
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 2_000_000,
+}
 # About so many bytes are drained for each size of record.
 VOLUME = 100_000_000
 
@@ -50,7 +63,7 @@ class _Work:
     def __init__(self, connection: Connection, scratch: Path) -> None:
         self._connection = connection
         self._scratch = scratch
-        self._fill("warm", UNIT, 4)
+        self._fill("warm", WARM, 4)
 
     def backlog(self) -> dict[str, Row]:
         return {
@@ -58,7 +71,7 @@ class _Work:
         }
 
     def partitions(self) -> dict[str, Row]:
-        return {str(n): self._drained(f"partitions-{n}", UNIT * 10, n) for n in PARTITIONS}
+        return {str(n): self._drained(f"partitions-{n}", UNIT * 5, n) for n in PARTITIONS}
 
     def size(self) -> dict[str, Row]:
         return {
@@ -76,27 +89,35 @@ class _Work:
             found[str(count)] = {
                 "seconds to the first batch of all": told["seconds"],
                 "MiB": told["mib"],
+                "MiB for each": told["mib"] / count,
                 "idle cores": told["idle_cores"],
+                "idle ms/s for each": told["idle_cores"] * 1000 / count,
             }
         return found
 
     def _drained(self, topic: str, rows: int, partitions: int, size: int = 0) -> Row:
         self._fill(topic, rows, partitions, size)
-        told, peak = self._child("drain", str(UNIT), "warm", topic)
+        told, peak = self._child("drain", str(max(1, min(UNIT, rows) // 4)), "warm", topic)
         with Admin(self._connection) as admin:
             admin.delete_topic(topic)
-        microseconds = told["seconds"] / rows * 1e6
-        return {"µs for each record": microseconds, "peak MiB": peak, "records": rows}
+        print(f"  {topic}: {rows:,} records, {told['each'] * 1e6:.2f} µs each", flush=True)
+        return {"µs for each record": told["each"] * 1e6, "peak MiB": peak, "records": rows}
 
     def _fill(self, topic: str, rows: int, partitions: int, size: int = 0) -> None:
         dice = random.Random(7)
-        trades = [_padded(trade(number, dice), size) for number in range(min(rows, 1000))]
+        trades = [{"value": _padded(trade(number, dice), size)} for number in range(1000)]
         with Admin(self._connection) as admin:
             admin.create_topic(topic, partitions)
-        settings = {"linger.ms": 50, "batch.size": 1_000_000}
-        with Producer(self._connection, **settings) as producer:
-            for number in range(rows):
-                producer.produce(topic, None, trades[number % 1000], partition=number % partitions)
+        producer = Client({**self._connection.librdkafka("producer"), **_FILLING})
+        for chunk in range(0, rows, _CHUNK):
+            sent = (trades * (_CHUNK // 1000))[: rows - chunk]
+            at = chunk // _CHUNK % partitions
+            if producer.produce_batch(topic, sent, partition=at) < len(sent):
+                raise SystemExit(f"{topic} could not be filled")
+            while len(producer) > _QUEUED:
+                producer.poll(0.05)
+        producer.flush()
+        os.sync()  # the disk's work on the records shall not fall into the draining
 
     def _child(self, kind: str, *rest: str) -> tuple[dict[str, Any], float]:
         """Run one piece in a process of its own; return what it tells, and the peak of its memory."""
@@ -124,14 +145,19 @@ def _report(name: str, found: dict[str, Row]) -> None:
     for label, row in found.items():
         table.add_row(label, *(f"{row[column]:,.2f}" for column in columns))
     Console(width=120).print(table)
-    figure, axes = plt.subplots(1, len(columns), figsize=(4 * len(columns), 3))
-    for axis, column in zip(axes, columns, strict=True):
-        axis.plot(list(found), [row[column] for row in found.values()], marker="o")
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / f"growth-{name}.json").write_text(json.dumps(found, indent=2))
+    draw(name, found)
+    print(f"  plot: {OUT / f'growth-{name}.png'}", flush=True)
+
+
+def draw(name: str, found: dict[str, Row]) -> None:
+    """Draw what was found, a picture for each figure."""
+    shown = [column for column in next(iter(found.values())) if column != "records"]
+    figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 2.6))
+    for axis, column in zip(axes, shown, strict=True):
+        axis.bar(list(found), [row[column] for row in found.values()], width=0.5)
         axis.set_title(column)
         axis.set_xlabel(name)
-        axis.set_ylim(bottom=0)
-    OUT.mkdir(parents=True, exist_ok=True)
     figure.tight_layout()
-    figure.savefig(OUT / f"growth-{name}.png", dpi=120)
-    (OUT / f"growth-{name}.json").write_text(json.dumps(found, indent=2))
-    print(f"  plot: {OUT / f'growth-{name}.png'}", flush=True)
+    figure.savefig(OUT / f"growth-{name}.png", dpi=80)

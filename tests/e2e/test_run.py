@@ -89,6 +89,34 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *parts: str) -> N
     assert done.stderr.startswith("error: ") or "\nerror: " in done.stderr
 
 
+def test_several_share_one_engine_and_one_that_fails_leaves_the_others_alone(
+    connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    files = []
+    for number, steps in enumerate(
+        ("", "steps: [{sql: SELECT raise_error('no') AS n FROM rows}]\n")
+    ):
+        name, folder = f"{unique}-{number}", tmp_path / str(number)
+        fill(connection, name, [{"n": n} for n in range(10)])
+        text = DEFINITION.format(name=name, brokers=connection.brokers, folder=folder)
+        files.append(tmp_path / f"{number}.yaml")
+        files[-1].write_text(f"{text}{steps}max_refused: 0\nrestart: {{limit: 0}}\n")
+
+    done = penstock("run", "--once", *reversed(files))
+
+    assert done.returncode == 1, done.stderr
+    assert f"starting {unique}-1, {unique}-0 (Spark local[*,2])" in done.stderr
+    assert f"{unique}-1" in done.stderr.splitlines()[-1]
+    assert pq.read_table(tmp_path / "0" / "table").num_rows == 10
+
+
+def test_two_of_one_name_are_refused(definition: Path, unique: str) -> None:
+    done = penstock("run", definition, definition)
+
+    assert done.returncode == 2
+    assert f"both define a pipeline '{unique}'" in done.stderr
+
+
 def test_bad_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: x\nsource: {kafka: [\n")
     refused(penstock("run", tmp_path / "bad.yaml"), 2, "line 3", "not YAML")

@@ -175,7 +175,7 @@ def test_a_missing_topic_is_refused_with_the_nearest_one(
         start(definition)
 
     assert f"there is no topic '{topic('order')}'" in str(caught.value)
-    assert f"did you mean '{topic('orders')}'" in str(caught.value)
+    assert f"the nearest: {topic('orders')}" in str(caught.value)
     assert f"penstock topics create {topic('order')}" in str(caught.value)
 
 

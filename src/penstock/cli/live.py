@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -13,6 +14,7 @@ from rich.text import Text
 from penstock.cli.output import messages, say
 from penstock.config.secrets import mask
 from penstock.engine import Progress, Running, State
+from penstock.errors import PenstockError
 
 _COLOURS = {
     State.STARTING: "yellow",
@@ -26,16 +28,32 @@ _COLOURS = {
 _LINE_EVERY = 5.0
 
 
-def watch(running: Running, until: Callable[[], bool] = lambda: False) -> None:
-    """Show a pipeline until it ends or `until` says so."""
+def watch(*running: Running, until: Callable[[], bool] = lambda: False) -> None:
+    """Show pipelines until all have ended or `until` says so.
+
+    Raises
+    ------
+    PenstockError
+        When one of them failed; the others have gone on to their own ends.
+    """
     console = messages()
-    if not console.is_terminal:
-        return _lines(running, until)
-    with Live(_view(running.progress()), console=console, refresh_per_second=4) as live:
-        while not (running.wait(0.5) or until()):
-            live.update(_view(running.progress()))
-        live.update(_view(running.progress()))
-    return None
+    if console.is_terminal:
+        with Live(_view(running), console=console, refresh_per_second=4) as live:
+            while not (_have_ended(running, 0.5) or until()):
+                live.update(_view(running))
+            live.update(_view(running))
+    else:
+        _lines(running, until)
+    for one in running:
+        one.wait(0)
+
+
+def _have_ended(running: Sequence[Running], seconds: float) -> bool:
+    """Wait for one of those that run, a little; say whether all have ended."""
+    active = [one for one in running if one.is_active]
+    with suppress(PenstockError):  # told in the end, when the others have ended too
+        return not active or (active[0].wait(seconds) and len(active) == 1)
+    return len(active) == 1
 
 
 def summary(progress: Progress) -> str:
@@ -52,22 +70,23 @@ def summary(progress: Progress) -> str:
 
 
 def _trouble(progress: Progress) -> str:
-    """What a line adds when all is not well: records lost, restarts, and the reason while it waits."""
+    """What a line adds when all is not well: records lost, restarts, why it does not run."""
     lost = f", {progress.lost:,} lost" if progress.lost else ""
     restarts = f", {progress.restarts} restarts" if progress.restarts else ""
-    waiting = progress.state in (State.RETRYING, State.RESTARTING)
+    waiting = progress.state in (State.RETRYING, State.RESTARTING, State.FAILED)
     return lost + restarts + (f"; {mask(progress.last_error or '')}" if waiting else "")
 
 
-def _lines(running: Running, until: Callable[[], bool]) -> None:
+def _lines(running: Sequence[Running], until: Callable[[], bool]) -> None:
     shown = 0.0
-    while not (running.wait(0.5) or until()):
+    while not (_have_ended(running, 0.5) or until()):
         if time.monotonic() - shown >= _LINE_EVERY:
             shown = time.monotonic()
-            say(summary(running.progress()))
+            for one in running:
+                say(summary(one.progress()))
 
 
-def _view(progress: Progress) -> RenderableType:
+def _view(running: Sequence[Running]) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in (
         "pipeline",
@@ -81,8 +100,17 @@ def _view(progress: Progress) -> RenderableType:
         "last batch",
     ):
         table.add_column(column, justify="left" if column in ("pipeline", "state") else "right")
+    seen = [one.progress() for one in running]
+    for progress in seen:
+        table.add_row(*_cells(progress))
+    errors = {one.pipeline: mask(one.last_error) for one in seen if one.last_error}
+    told = [f"last error of {name}: {text}" for name, text in errors.items()]
+    return Group(table, *(Text(line, style="red") for line in told))
+
+
+def _cells(progress: Progress) -> list[RenderableType]:
     batch = progress.last_batch_seconds
-    table.add_row(
+    return [
         progress.pipeline,
         Text(progress.state.value, style=_COLOURS[progress.state]),
         f"{progress.batches:,}",
@@ -92,7 +120,4 @@ def _view(progress: Progress) -> RenderableType:
         Text(f"{progress.failed:,}", style="red" if progress.failed else ""),
         Text(f"{progress.lost:,}", style="red" if progress.lost else ""),
         f"{batch:.2f} s" if batch is not None else "",
-    )
-    if not progress.last_error:
-        return table
-    return Group(table, Text(f"last error: {mask(progress.last_error)}", style="red"))
+    ]

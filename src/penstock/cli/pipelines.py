@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Annotated
@@ -26,7 +27,9 @@ Definition = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline def
 
 def run(
     context: typer.Context,
-    file: Definition,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Pipeline definitions (YAML).")
+    ],
     once: Annotated[
         bool, typer.Option("--once", help="End when what is there now is in the table.")
     ] = False,
@@ -43,31 +46,48 @@ def run(
         typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be given several times."),
     ] = None,
 ) -> None:
-    """Run a pipeline until Ctrl-C, or, with --once, until what is there now is done.
+    """Run pipelines until Ctrl-C, or, with --once, until what is there now is done.
 
     For example: penstock run trades.yaml --once
+
+    Several share one engine, fairly, and one that fails leaves the others alone: penstock run *.yaml
 
     On a cluster: penstock run trades.yaml --master spark://spark:7077
 
     Ctrl-C lets the running batch finish, commits it and stops; the next run goes on from there.
     """
-    pipeline = on_the_cluster_given(read_pipeline(file), context.obj)
-    pipeline = on_the_spark_given(pipeline, master, conf or [])
+    pipelines = [on_the_cluster_given(read_pipeline(file), context.obj) for file in files]
+    pipelines = [on_the_spark_given(one, master, conf or []) for one in pipelines]
+    _refuse_namesakes(files, pipelines)
     # Spark's parts are imported only when the definition is right: a mistake is told at once.
     from penstock.cli.live import summary, watch  # noqa: PLC0415
-    from penstock.engine import start, stop_session  # noqa: PLC0415
+    from penstock.engine import Running, start, stop_session  # noqa: PLC0415
 
     fetch_shown(jars.SPARK_GROUPS)
-    say(f"starting {pipeline.name} (Spark {pipeline.spark.master})")
+    say(f"starting {', '.join(one.name for one in pipelines)} (Spark {pipelines[0].spark.master})")
     try:
-        with start(pipeline, once=once) as running, interruptible() as interrupted:
-            watch(running, until=interrupted.is_set)
-            running.stop()
-            say(summary(running.progress()))
+        with ExitStack() as stack:
+            running = [stack.enter_context(start(one, once=once)) for one in pipelines]
+            interrupted = stack.enter_context(interruptible())
+            watch(*running, until=interrupted.is_set)
+            with ThreadPoolExecutor(len(running)) as stopping:
+                list(stopping.map(Running.stop, running))
+            for one in running:
+                say(summary(one.progress()))
     finally:
         stop_session()
     if interrupted.is_set():
         raise typer.Exit(130)
+
+
+def _refuse_namesakes(files: list[Path], pipelines: list[Pipeline]) -> None:
+    by_name: dict[str, Path] = {}
+    for file, one in zip(files, pipelines, strict=True):
+        if (other := by_name.setdefault(one.name, file)) is not file:
+            raise ConfigError(
+                f"{other} and {file} both define a pipeline {one.name!r}: a name stands for one group "
+                "and one place, so give one of them another name"
+            )
 
 
 def on_the_cluster_given(pipeline: Pipeline, cluster: Cluster) -> Pipeline:

@@ -6,9 +6,12 @@ which takes longer than a small batch itself. Nothing is imported from them: PyS
 
 from __future__ import annotations
 
+import gc
 import sys
+from zipimport import zipimporter
 
-import pyarrow.compute  # noqa: F401  what a worker needs is loaded here and shared by the fork
+import pyarrow as pa
+import pyarrow.compute  # what a worker needs is loaded here and shared by the fork
 from pyspark import daemon, worker  # noqa: F401
 
 import penstock.decode.kernels.json
@@ -17,14 +20,15 @@ import penstock.decode.kernels.parser  # noqa: F401
 
 def forget_archives() -> None:
     """Take jars and zips off the path, and out of what Python remembers about it."""
-    archives = [entry for entry in sys.path if entry.endswith((".jar", ".zip"))]
-    for entry in archives:
+    for entry in [entry for entry in sys.path if entry.endswith((".jar", ".zip"))]:
         sys.path.remove(entry)
-    for entry in list(sys.path_importer_cache):
-        if entry.endswith((".jar", ".zip")) or ".zip/" in entry:
+    for entry, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimporter):  # also of folders inside: spark-core.jar/org
             del sys.path_importer_cache[entry]
 
 
 if __name__ == "__main__":
+    pa.array([0])  # Arrow looks for pandas at the first array
     forget_archives()
+    gc.freeze()  # a worker collects garbage after every task: not among what is loaded here
     daemon.manager()  # type: ignore[no-untyped-call]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 from pydantic import Field
 from pyspark.sql import functions as f
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.decode.kernels.failure import Failure
 from penstock.decode.kernels.outcome import Decoded, Kernel
@@ -22,7 +22,7 @@ from penstock.decode.kernels.tombstones import WithTombstones
 from penstock.pipeline import FAILED, ORIGIN, Decode
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 TOMBSTONE = "tombstone"
 Metadata = Literal["topic", "partition", "offset", "timestamp", "key", "headers", "tombstone"]
@@ -53,9 +53,10 @@ class ArrowDecode(Decode):
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the rows, the metadata asked for and FAILED."""
         make, kept = self._kernel(), list(self.metadata)
-        facts = [f.col(name) if name != TOMBSTONE else _is_tombstone() for name in kept]
         wanted = [*self.columns(), *(name for name in kept if name not in self.columns())]
-        needed = records.withColumns(dict(zip(kept, facts, strict=True))).select(*wanted)
+        if TOMBSTONE in kept:
+            records = records.withColumn(TOMBSTONE, f.col("value").isNull())
+        needed = records.select(*wanted)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
@@ -98,15 +99,10 @@ class ArrowDecode(Decode):
     def _output(self, records: DataFrame) -> StructType:
         """Everything may be null: a failed record is a row with nothing but FAILED."""
         rows = [StructField(field.name, field.dataType) for field in self.row_schema()]
-        kinds = {field.name: field.dataType for field in records.schema} | {
-            TOMBSTONE: BooleanType()
-        }
-        kept = [StructField(f"kafka_{name}", kinds[name]) for name in self.metadata]
+        kept = [
+            StructField(f"kafka_{name}", records.schema[name].dataType) for name in self.metadata
+        ]
         return StructType([*rows, *kept, StructField(FAILED, LongType())])
-
-
-def _is_tombstone() -> Column:
-    return f.col("value").isNull()
 
 
 def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: Sequence[str]) -> Iterator[pa.RecordBatch]:

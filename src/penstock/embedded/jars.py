@@ -19,7 +19,7 @@ from penstock.embedded.lock import Artifact, artifacts_of
 from penstock.errors import SetupError
 
 # What a Spark session has on its class path, beyond Spark's own.
-SPARK_GROUPS = ("spark-kafka", "delta", "iceberg")
+SPARK_GROUPS = ("spark-kafka", "local-files", "delta", "iceberg")
 
 Progress = Callable[[str, int, int], None]
 """Called with the group, the bytes that are here and the bytes in all."""
@@ -28,8 +28,8 @@ Progress = Callable[[str, int, int], None]
 def fetch(group: str, progress: Progress | None = None) -> list[Path]:
     """Give the files of a group, in the order of jars.lock, after fetching what is missing.
 
-    Groups: `spark-kafka`, `delta` and `iceberg` for a Spark session; `broker`, `tools` (on top of
-    `broker`) and `registry`.
+    Groups: those of SPARK_GROUPS for a Spark session; `broker`, `tools` (on top of `broker`) and
+    `registry`.
     """
     return fetch_artifacts(group, artifacts_of(group), progress)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from penstock.late import loads_late
 
 if TYPE_CHECKING:
-    from penstock.engine.attempt import sink_schema as sink_schema
     from penstock.engine.progress import Done as Done
     from penstock.engine.progress import Progress as Progress
     from penstock.engine.progress import State as State
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.engine.session import session_log as session_log
     from penstock.engine.session import spark_session as spark_session
     from penstock.engine.session import stop_session as stop_session
+    from penstock.engine.stream import sink_schema as sink_schema
 
 _PLACES = {
     "Done": "progress",
@@ -26,7 +26,7 @@ _PLACES = {
     "Running": "running",
     "State": "progress",
     "session_log": "session",
-    "sink_schema": "attempt",
+    "sink_schema": "stream",
     "spark_session": "session",
     "start": "running",
     "stop_session": "session",

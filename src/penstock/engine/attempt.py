@@ -8,47 +8,40 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from pyspark.errors import PySparkException
 
 from penstock.config import find_connection
 from penstock.engine.batches import BatchLoop, OnBatch, StaleTableError, StopRequestedError
 from penstock.engine.checkpoint import Checkpoint, Epoch
-from penstock.engine.deadletters import TABLE, dead_letters_of
 from penstock.engine.looking import need_schemes, try_folders, try_python
 from penstock.engine.moving import MovedError, Moving
 from penstock.engine.positions import find_epoch
 from penstock.engine.progress import Progress
 from penstock.engine.realtime import Following, require_slots, write_in_real_time
 from penstock.engine.reasons import failure
-from penstock.engine.session import own_pool, session_log, spark_session
+from penstock.engine.session import fair_share, session_log, spark_session
 from penstock.engine.shipping import shipped
 from penstock.engine.stateful.memory import require_the_same
-from penstock.engine.stateful.plan import Plan, plan_of
-from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of, session_for_state
+from penstock.engine.stateful.plan import plan_of
+from penstock.engine.stateful.stream import session_for_state
+from penstock.engine.stream import RECORD, columns_after, prepare_sinks, streamed
 from penstock.errors import ConfigError, DataLossError, PenstockError
 from penstock.kafka import Admin, GroupOffsets
-from penstock.pipeline import FAILED, Offsets, Opening, Pipeline, Reading
+from penstock.pipeline import FAILED, Offsets, Pipeline, Reading
 from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import partitions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
     from penstock.config import Connection
-
-
-# The columns of a record, as Spark's connector gives them, with headers.
-RECORD = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "timestampType int, headers array<struct<key:string,value:binary>>"
-)
 
 
 # How often the topics are looked at, in seconds, beside the look before each batch.
@@ -60,6 +53,8 @@ _MOVED = re.compile(
 
 
 Run = Callable[["DataFrame", int], None]
+# Those of this process, to share its session fairly.
+_running: WeakSet[Attempt] = WeakSet()
 
 
 class Attempt:
@@ -135,11 +130,12 @@ class Attempt:
             branch.source.read(Reading(own, connection, branch.source.own(start)))
             for branch in plan.branches
         ]
-        rows, shapes = _streamed(plan, records)
+        rows, shapes = streamed(plan, records)
         require_the_same(epoch, shapes)
-        prepare_sinks(pipeline, spark, _after(plan, rows), connection)
+        prepare_sinks(pipeline, spark, columns_after(plan, rows), connection)
         try_folders(spark, pipeline, [state] if plan.stream else [])
-        with own_pool(spark, pipeline.name):
+        _running.add(self)
+        with fair_share(own, pipeline.name, len(_running)):
             self._query = self._begin(rows, loop.run, epoch.location, once, plan.output_mode)
         self._has_query.set()
 
@@ -158,8 +154,8 @@ class Attempt:
         plan = plan_of(pipeline)
         own = spark.newSession()  # the view of SQL steps is nobody else's
         records = plan.branches[0].source.read(Reading(own, connection, start, in_real_time=True))
-        rows, _ = _streamed(plan, [records])
-        prepare_sinks(pipeline, spark, _after(plan, rows), connection)
+        rows, _ = streamed(plan, [records])
+        prepare_sinks(pipeline, spark, columns_after(plan, rows), connection)
         self._query = write_in_real_time(pipeline, rows.drop(FAILED), connection, epoch.location)
         self._loop.follow(self._query)
 
@@ -250,6 +246,7 @@ class Attempt:
 
     def close(self) -> None:
         """Let go of the connections."""
+        _running.discard(self)
         self._closing.close()
 
     def error(self) -> PenstockError | None:
@@ -278,40 +275,3 @@ class Attempt:
             if self._loop.last_id < 0 or (noted and noted["batchId"] >= self._loop.last_id):
                 return
             time.sleep(0.01)
-
-
-def prepare_sinks(
-    pipeline: Pipeline, spark: SparkSession, schema: StructType, connection: Connection
-) -> None:
-    """Make the sinks of rows and of dead letters ready, or fail before a record is read."""
-    pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
-    letters = dead_letters_of(pipeline.name)
-    pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
-
-
-def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:
-    """Return the columns of the rows that reach the sink, without reading a record."""
-    plan = plan_of(pipeline)
-    own = spark.newSession()
-    records = [own.createDataFrame([], RECORD) for _ in plan.branches]
-    rows, _ = _streamed(plan, records)
-    return _after(plan, rows)
-
-
-def _streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shapes]:
-    """Return what the batches are to have, and what steps keep from batch to batch."""
-    if not plan.stream:
-        return plan.branches[0].decode.decode(records[0]), []
-    parts = zip(plan.branches, records, strict=True)
-    return meet(plan, [rows_of(plan, branch, own) for branch, own in parts])
-
-
-def _after(plan: Plan, rows: DataFrame) -> StructType:
-    """Let Spark look at the steps of a batch before a record is read; return the columns they give."""
-    columns = rows.drop(FAILED).schema
-    if not plan.batch:
-        return columns
-    tried = rows.sparkSession.newSession().createDataFrame([], columns)
-    for index, step in enumerate(plan.batch, plan.before):
-        tried = applied(step, tried, f"steps[{index}]")
-    return tried.schema

@@ -125,6 +125,8 @@ class BatchLoop:
     def _run(self, decoded: DataFrame, batch_id: int) -> None:
         if self._plan.is_stale and self.last_id >= 0:  # what was just read is good for one batch
             raise StaleTableError
+        if self.last_id < 0:
+            self._epoch.outlast_its_second()
         began = time.monotonic()
         taken = self._moving.plan(batch_id)
         batch = self._batch(decoded, batch_id, taken)

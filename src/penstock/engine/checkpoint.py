@@ -19,6 +19,7 @@ from penstock.sources.kafka import offsets_as_json
 _SHAPES = "penstock-state.json"
 # What Spark writes for a source that has had no record yet.
 _NOTHING_READ = "-"
+_A_SECOND = 1.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ class Epoch:
         """Write down where the epoch starts and in which topics, before its first batch."""
         self.note_topics(topics)
         self._folder.write("penstock-start.json", offsets_as_json(start))
+
+    def outlast_its_second(self) -> None:
+        """Wait until the second is over by which the epoch is named, before anything of it is written.
+
+        One that begins after it can then not have the same name, even where this folder is removed. A
+        clock that was set back is not waited for.
+        """
+        time.sleep(min(_A_SECOND, max(0.0, self.number + 1 - time.time())))
 
     def start(self) -> Offsets:
         """Return where the epoch starts."""

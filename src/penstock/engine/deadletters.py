@@ -159,6 +159,6 @@ def _text(name: str, column: Column) -> Column:
 def _into_topic(sink: KafkaSink, batch: Batch) -> KafkaSink:
     """Return the sink that writes whole records, into a topic that is there."""
     with Admin(sink.connection or batch.connection) as admin:
-        if sink.topic not in {topic.name for topic in admin.topics()}:
+        if not admin.topic_ids([sink.topic]):
             admin.create_topic(sink.topic)
     return sink.model_copy(update={"key": "key", "value": "value", "headers": "headers"})

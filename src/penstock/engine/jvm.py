@@ -19,8 +19,8 @@ from pathlib import Path
 from penstock.config.places import cache_dir, log_dir
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
-from penstock.engine.masters import is_local
 from penstock.errors import MissingExtraError, SetupError
+from penstock.pipeline.storage import is_local
 
 START_DEADLINE = 120.0
 # An archive has 200 MB, and each upgrade of Java, Spark or a jar makes another one.
@@ -50,6 +50,11 @@ _JAVA_OPTIONS = [
     "--enable-native-access=ALL-UNNAMED",
     "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
+    # Much of what runs while pipelines start never runs again: compile it only once it is truly hot.
+    # Loops over records are noticed by their turns, which count as ever.
+    "-XX:Tier4InvocationThreshold=20000",
+    "-XX:Tier4MinInvocationThreshold=2400",
+    "-XX:Tier4CompileThreshold=60000",
     "-Xlog:disable",
     "-Xlog:all=error:stderr",
 ]

@@ -20,12 +20,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from penstock.config.logs import event_logger
-from penstock.engine.masters import is_local
 from penstock.engine.reasons import reason
 from penstock.engine.shipping import functions_of, parts_of
 from penstock.errors import ConfigError
 from penstock.pipeline import Pipeline
-from penstock.pipeline.storage import Folder, absolute, is_uri
+from penstock.pipeline.storage import Folder, absolute, is_local, is_uri
+from penstock.pipeline.told import told_by_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ def _python_errors(context: SparkContext) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if _NO_PYTHON.search(_whole(error)) is None:
+        if _NO_PYTHON.search(told_by_spark(error)) is None:
             raise
         raise ConfigError(
             f"the executors of {context.master} cannot run Python for this pipeline: {reason(error)}; "
@@ -127,7 +127,7 @@ def _loading(pipeline: Pipeline) -> Load | None:
 
 def _try_folder(spark: SparkSession, place: str) -> None:
     """Put some files down from here, and let executors read them."""
-    whole = Folder(spark, absolute(place))
+    whole = Folder(spark, place)
     hidden = f".penstock-seen-{uuid4().hex[:12]}"
     try:
         for name in range(_tasks(spark)):
@@ -138,7 +138,7 @@ def _try_folder(spark: SparkSession, place: str) -> None:
         seen = reader.read.text(f"{whole.uri}/{hidden}/files")
         seen.write.format("noop").mode("overwrite").save()
     except (PySparkException, Py4JJavaError) as error:
-        if _UNSEEN.search(_whole(error)) is None:
+        if _UNSEEN.search(told_by_spark(error)) is None:
             raise
         raise ConfigError(
             f"an executor of {spark.sparkContext.master} does not see in {place} what the driver wrote "
@@ -154,10 +154,6 @@ def _tasks(spark: SparkSession) -> int:
     context: Any = spark.sparkContext._jsc
     executors = context.sc().getExecutorMemoryStatus().size() - 1
     return max(2, 2 * int(executors))
-
-
-def _whole(error: Exception) -> str:
-    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
 
 
 @contextmanager

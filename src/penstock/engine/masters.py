@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 
 from penstock.errors import ConfigError, TransientError
 
-_LOCAL = re.compile(r"local(\[.*\])?")
 _STANDALONE = "spark://"
 _PATIENCE = 10.0
-
-
-def is_local(master: str) -> bool:
-    """Whether tasks run in the driver's own Java process.
-
-    >>> is_local("local[*,2]"), is_local("spark://spark:7077"), is_local("yarn")
-    (True, False, False)
-    """
-    return _LOCAL.fullmatch(master) is not None
 
 
 def own_address(master: str) -> str | None:

@@ -10,7 +10,7 @@ from penstock.config.logs import event_logger
 from penstock.engine import present
 from penstock.engine.checkpoint import Checkpoint, Epoch, Planned
 from penstock.engine.losses import Loss, below, refusal_of
-from penstock.errors import ConfigError, nearest
+from penstock.errors import ConfigError
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline import Delivery, Offsets, Partition, Pipeline
 from penstock.sources.kafka import AtOffsets, AtTime, KafkaSource
@@ -122,7 +122,6 @@ def _known(place: Place, last: Planned | None, committed: Offsets, admin: Admin)
 
 def _partitions(source: KafkaSource, admin: Admin, epoch: Epoch | None) -> list[Partition]:
     if epoch is None or source.pattern is not None or source.on_data_loss == "fail":
-        require_topics(source, admin)
         return admin.partitions(_wanted(source))
     return admin.partitions(re.compile("|".join(map(re.escape, source.topics))))
 
@@ -198,17 +197,6 @@ def _refuse_lost(
     if lost and source.on_data_loss == "fail":
         raise refusal_of(lost, pipeline.group_id)
     return lost
-
-
-def require_topics(source: KafkaSource, admin: Admin) -> None:
-    """Refuse a topic that does not exist, with the nearest one that does."""
-    existing = {topic.name for topic in admin.topics()} if source.topics else set()
-    for topic in source.topics:
-        if topic not in existing:
-            hint = nearest(topic, sorted(existing)) if existing else "the cluster has none"
-            raise ConfigError(
-                f"there is no topic {topic!r}; {hint}\nto make it: penstock topics create {topic}"
-            )
 
 
 def _wanted(source: KafkaSource) -> list[str] | re.Pattern[str]:

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from penstock import errors
 from penstock.config.secrets import mask
 from penstock.errors import PenstockError, PipelineFailedError, RefusedError, TransientError
+from penstock.pipeline.told import told_by_spark
 
 _PYTHON_ERROR = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt)\b.*)$", re.M)
 _JAVA_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (.*)$", re.M)
@@ -67,7 +68,7 @@ def is_transient(error: BaseException) -> bool:
         return False
     if found := _ours(error):
         return issubclass(found[0], TransientError)
-    return bool(_AWAY.search(_whole(error)))
+    return bool(_AWAY.search(told_by_spark(error)))
 
 
 def refusal(error: BaseException) -> tuple[str, str, str] | None:
@@ -78,20 +79,15 @@ def refusal(error: BaseException) -> tuple[str, str, str] | None:
         return None
     if (found := _ours(error)) and issubclass(found[0], RefusedError):
         return "step", found[0].__name__, mask(found[1])
-    if state := _OF_THE_ROW.search(_whole(error)):
+    if state := _OF_THE_ROW.search(told_by_spark(error)):
         return "step", state[1], mask(state[2])
     return None
 
 
 def _ours(error: Exception) -> tuple[type[PenstockError], str] | None:
     """The error of ours that a worker raised, if that is what ended the task."""
-    for name, message in reversed(_OUR_ERROR.findall(_whole(error))):
+    for name, message in reversed(_OUR_ERROR.findall(told_by_spark(error))):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, PenstockError):
             return kind, message.strip()
     return None
-
-
-def _whole(error: Exception) -> str:
-    """Everything that Spark tells of an error, Java's causes with it."""
-    return f"{error}\n{getattr(error, '_stackTrace', None) or ''}\n{getattr(error, 'cause', None) or ''}"

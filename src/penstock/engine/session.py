@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 
 from penstock.config.logs import event_logger
 from penstock.engine.jvm import Jvm, own_jars, start_jvm
-from penstock.engine.masters import is_local, own_address
+from penstock.engine.masters import own_address
 from penstock.errors import ConfigError
 from penstock.pipeline import SparkOptions
+from penstock.pipeline.storage import is_local
 
 log = event_logger(__name__)
 # Delta and Iceberg bring statements such as MERGE; any pipeline of the process may need them.
@@ -31,6 +32,7 @@ _EXTENSIONS = (
 )
 
 _POOL = "spark.scheduler.pool"
+_POLLING = "spark.sql.streaming.pollingDelay"
 
 _lock = Lock()
 _jvm: Jvm | None = None
@@ -92,17 +94,30 @@ def _forget_dead(jvm: Jvm) -> None:
 
 
 @contextmanager
-def own_pool(spark: SparkSession, name: str) -> Iterator[None]:
-    """Let the query that is started here share Spark's task slots fairly with all others.
+def fair_share(spark: SparkSession, name: str, pipelines: int) -> Iterator[None]:
+    """Let the query that is started here share Spark and Kafka fairly with all others that run.
 
     Without a pool of its own it would stand in one line with them: a large batch would hold up all.
+    While idle it asks Kafka for news the less often the more run: each time takes 2 ms of processor
+    time, and Spark's own pause is 10 ms.
     """
+    if _options is not None and _POLLING not in _options.conf:
+        spark.conf.set(_POLLING, _pause(pipelines))
     context = spark.sparkContext
     context.setLocalProperty(_POOL, name)
     try:
         yield
     finally:
         context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
+
+
+def _pause(pipelines: int) -> str:
+    """How long an idle pipeline, the last one of so many, waits before it asks Kafka again.
+
+    >>> _pause(1), _pause(7), _pause(200)
+    ('200ms', '1400ms', '2000ms')
+    """
+    return f"{min(200 * pipelines, 2000)}ms"
 
 
 def session_log() -> Path | None:
@@ -174,11 +189,11 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.driver.memory": options.memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Each batch's plan is put into words for the user interface, long ones by default.
+        "spark.sql.ui.explainMode": "simple",
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # How often an idle pipeline asks Kafka for news. Spark's own 10 ms take a core for 20 pipelines.
-        "spark.sql.streaming.pollingDelay": "50ms",
         "spark.sql.warehouse.dir": str(
             Path(tempfile.gettempdir()) / f"penstock-warehouse-{os.getuid()}"
         ),
@@ -201,6 +216,12 @@ def _embedded(given: dict[str, str]) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.python.daemon.module": "penstock.decode.daemon",
+        # Hadoop's own two ways to this disk run chmod and readlink: 60 processes for a small batch.
+        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing."
+            "FileSystemBasedCheckpointFileManager"
+        ),
         "spark.sql.shuffle.partitions": cores,
         # Delta's own small jobs are cut for a cluster: fifty tasks to read a log of ten lines.
         "spark.databricks.delta.snapshotPartitions": cores,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config.logs import event_logger
-from penstock.engine.masters import is_local
 from penstock.engine.modules import imported_by_script, modules_needed
 from penstock.errors import ConfigError
 from penstock.pipeline import Component, Pipeline
+from penstock.pipeline.storage import is_local
 from penstock.pipeline.values import Function
 
 if TYPE_CHECKING:

@@ -66,13 +66,15 @@ class Writing:
 
     def _write(self, batch: Batch) -> Written:
         """Write the good rows; count them and the bad records in the same pass."""
-        decoding, writing = Observation(), Observation()
-        good = (
-            batch.rows.observe(decoding, *failures_in()).where(f.col(FAILED).isNull()).drop(FAILED)
-        )
-        for step in self._pipeline.steps:
-            good = step.apply(good)
-        rows = good.observe(writing, f.count(f.lit(1)).alias("rows"))
+        decoding = writing = Observation()
+        is_good = f.col(FAILED).isNull()
+        decoded = batch.rows.observe(decoding, *failures_in(), f.count_if(is_good).alias("rows"))
+        rows = decoded.where(is_good).drop(FAILED)
+        if self._pipeline.steps:
+            for step in self._pipeline.steps:
+                rows = step.apply(rows)
+            writing = Observation()
+            rows = rows.observe(writing, f.count(f.lit(1)).alias("rows"))
         self._pipeline.sink.write(replace(batch, rows=rows))
         failed, rows_written = counted(decoding), counted(writing)["rows"]
         return Written(rows_written, Failures(failed["failed"], failed["fingerprint"]))

@@ -5,7 +5,6 @@ Spark reads partitions without a consumer group; this keeps the group's place in
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,11 +13,10 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.config import ConnectionLike
 from penstock.kafka.closed import Closed
-from penstock.kafka.errors import MOVING, translate
+from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle, Partition
 from penstock.kafka.places import raise_errors_of
-
-_PAUSE = 0.05
+from penstock.kafka.settling import settled
 
 
 class GroupOffsets:
@@ -76,21 +74,20 @@ class GroupOffsets:
         return [TopicPartition(t.topic, p) for t in topics.values() for p in t.partitions]
 
     def _ask(self, doing: str, call: Callable[[], Any]) -> Any:
-        """Ask, and ask again while the group's coordinator moves and there is time."""
-        deadline = time.monotonic() + self.timeout
         self._handle.seen.clear()
-        while True:
-            try:
-                answer = call()
-                raise_errors_of(answer)
-                return answer
-            except KafkaException as problem:
-                if problem.args[0].code() not in MOVING or time.monotonic() > deadline:
-                    raise self._translated(doing, problem) from problem
-            finally:
-                # Nobody polls this client: serve what it has to log, or that piles up in memory.
-                self._client.poll(0)
-            time.sleep(_PAUSE)
+        try:
+            return settled(lambda: self._answer(call), self.timeout)
+        except KafkaException as problem:
+            raise self._translated(doing, problem) from problem
+
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        try:
+            answer = call()
+            raise_errors_of(answer)
+        finally:
+            # Nobody polls this client: serve what it has to log, or that piles up in memory.
+            self._client.poll(0)
+        return answer
 
     def _translated(self, doing: str, problem: KafkaException) -> Exception:
         self._client.poll(0)

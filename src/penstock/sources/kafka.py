@@ -52,6 +52,9 @@ _FETCHING = {
     "kafkaConsumer.pollTimeoutMs": "30000",
     "kafka.default.api.timeout.ms": "30000",
 }
+# A task that has read a partition to its end asks for more at once, in vain, and then where that end is.
+# The broker answers in order: without this the second answer comes after the wait for the first, 500 ms.
+_IN_BATCHES = {"kafka.fetch.max.wait.ms": "10"}
 
 
 class AtTime(BaseModel):
@@ -185,6 +188,7 @@ class KafkaSource(Source):
         """Return the options for Spark's connector."""
         return {
             **_FETCHING,
+            **({} if reading.in_real_time else _IN_BATCHES),
             **reading.connection.spark(),
             **self._which(),
             "startingOffsets": offsets_as_json(reading.start),

@@ -201,7 +201,7 @@ def test_a_full_queue_slows_the_caller_and_loses_nothing(
 def test_a_queue_that_stays_full_is_a_typed_error(twins: Twins) -> None:
     producer = twins.producer(AWAY, queue_timeout=0.3, queue_buffering_max_messages=1)
     producer.produce("t", None, "1")
-    with pytest.raises(QueueFullError, match=r"queue is full \(1 records\) .* for 0.3 s"):
+    with pytest.raises(QueueFullError, match=r"queue is full and 127\.0\.0\.1:1 took .* for 0.3 s"):
         producer.produce("t", None, "2")
 
 

@@ -111,6 +111,16 @@ def test_json_has_every_column_in_every_line_and_times_to_the_microsecond(
     ]
 
 
+def test_a_table_may_lie_behind_a_link(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "table").symlink_to(tmp_path / "disk")
+    table = Table(spark, tmp_path / "table").start("n bigint")
+    table.write(0, [(1,)], "n bigint")
+    table.write(1, [(2,)], "n bigint")
+
+    assert [row.n for row in table.sink.lookup(spark, None).sort("n").collect()] == [1, 2]
+
+
 def test_csv_has_a_header_and_what_is_nested_as_json(spark: Any, place: Path) -> None:
     at = datetime(2024, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
     schema = "id bigint, at timestamp, tags array<string>, quote struct<bid:double>, bytes binary"

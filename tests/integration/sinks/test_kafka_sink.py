@@ -263,7 +263,8 @@ def test_steps_that_shuffle_are_one_transaction(copy: Copy) -> None:
     with Admin(copy.connection) as admin:
         # A transaction leaves one sign of its end in each partition that it wrote to.
         ends = admin.latest(admin.partitions([copy.target]))
-    assert sum(ends.values()) == len(EVERY) + len(ends)
+    written = [end for end in ends.values() if end]
+    assert sum(written) == len(EVERY) + len(written)
 
 
 def test_a_definition_that_was_changed_in_the_middle_of_a_batch_is_refused(copy: Copy) -> None:

@@ -10,6 +10,7 @@ from tests.integration.stateful.flows import SCHEMA, dead, run_once, second, tra
 
 from penstock import Admin, Connection, memory_table
 from penstock.errors import ConfigError
+from penstock.pipeline import Step
 from penstock.testing import fill
 
 SUMS = {"n": "count(*)", "total": "sum(size)"}
@@ -184,3 +185,23 @@ def test_a_change_that_state_cannot_survive_is_refused(
         run_once(summed(pipeline, topic(), tmp_path, **change))
     assert said in str(refused.value)
     assert "another name" in str(refused.value)
+
+
+class Bare(Step):
+    """Selects columns, and forgets where its rows came from."""
+
+    name = "bare"
+
+    def apply(self, rows: Any) -> Any:
+        return rows.select("time", "symbol", "size")
+
+    def mixes(self) -> str | None:
+        return None
+
+
+def test_a_step_before_state_must_keep_of_which_record_a_row_was_made(
+    connection: Connection, topic: Any, pipeline: Any, tmp_path: Any
+) -> None:
+    fill(connection, topic(), [trade(1, 1)])
+    with pytest.raises(ConfigError, match=r"steps\[0\] \(bare\) .* must define traced\(rows\)"):
+        run_once(summed(pipeline, topic(), tmp_path, Bare()))

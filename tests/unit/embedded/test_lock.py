@@ -39,7 +39,8 @@ def test_a_bad_line_is_named_with_its_number(line: str) -> None:
 def test_the_shipped_lock_has_the_groups_that_are_fetched() -> None:
     found = {group: len(artifacts_of(group)) for group in groups(locked())}
     assert found == {
-        "spark-kafka": 4, "broker": 46, "tools": 1, "registry": 1, "delta": 7, "iceberg": 1,
+        "spark-kafka": 4, "local-files": 1, "broker": 46, "tools": 1, "registry": 1, "delta": 7,
+        "iceberg": 1,
     }  # fmt: skip
 
 

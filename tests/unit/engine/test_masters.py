@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.embedded.ports import free_ports
-from penstock.engine.masters import is_local, own_address
+from penstock.engine.masters import own_address
 from penstock.errors import ConfigError, TransientError
+from penstock.pipeline.storage import is_local
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ class Letterbox:
     def _from_topic(self, sink: KafkaSink) -> Iterator[DeadLetter]:
         connection, topic = self._connection(), sink.topic
         with Admin(connection) as admin:
-            if topic not in {found.name for found in admin.topics()}:
+            if not admin.topic_ids([topic]):
                 return
             ends = admin.latest(admin.partitions([topic]))
             start = admin.earliest(ends)

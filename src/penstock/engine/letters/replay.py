@@ -14,7 +14,6 @@ import msgspec
 from pyspark.sql import functions as f
 
 from penstock.config import Connection, find_connection
-from penstock.engine.attempt import RECORD, prepare_sinks, sink_schema
 from penstock.engine.letters.box import Letterbox
 from penstock.engine.letters.letter import DeadLetter
 from penstock.engine.places import locked, state_folder
@@ -22,6 +21,7 @@ from penstock.engine.session import spark_session
 from penstock.engine.shipping import shipped
 from penstock.engine.splitting import Written
 from penstock.engine.stateful.plan import plan_of
+from penstock.engine.stream import RECORD, prepare_sinks, sink_schema
 from penstock.engine.writing import Writing
 from penstock.errors import ConfigError
 from penstock.pipeline import Batch, Partition, Pipeline

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from penstock.engine.stateful.plan import Branch
+from penstock.errors import ConfigError
 from penstock.pipeline import FAILED, ORIGIN
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ _PLACE = ("topic", "partition", "offset")
 
 def late_records(branch: Branch, records: DataFrame, watermark: int) -> DataFrame:
     """Return the records, whole, of which a row is late, with the columns of a bad record."""
-    rows = branch.decode.traced(records).where(f.col(FAILED).isNull()).drop(FAILED)
-    for step in branch.steps:
-        rows = step.traced(rows)
+    rows = traced(branch, records)
     timeless = f.col(branch.time).isNull()
     late = rows.where(timeless | (branch.until() <= watermark))
     named = [f.col(own).alias(name) for own, name in zip(ORIGIN, _PLACE, strict=True)]
@@ -31,6 +30,20 @@ def late_records(branch: Branch, records: DataFrame, watermark: int) -> DataFram
     return records.join(once, list(_PLACE)).withColumns(
         {"stage": f.lit("late"), FAILED: f.lit(None).cast("long")}
     )
+
+
+def traced(branch: Branch, records: DataFrame) -> DataFrame:
+    """Return a branch's good rows with their origin; refuse a step that loses it."""
+    rows = branch.decode.traced(records).where(f.col(FAILED).isNull()).drop(FAILED)
+    for index, step in enumerate(branch.steps):
+        rows = step.traced(rows)
+        if not set(ORIGIN) <= set(rows.columns):
+            raise ConfigError(
+                f"{branch.place}steps[{index}] ({step.name}) does not keep of which record a row was "
+                "made, and a step that keeps state must know it of rows that come too late: its "
+                f"class must define traced(rows), which keeps the columns {', '.join(ORIGIN)}"
+            )
+    return rows
 
 
 def _text(branch: Branch, watermark: int) -> Column:

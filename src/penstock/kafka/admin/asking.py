@@ -17,6 +17,7 @@ from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
 from penstock.kafka.admin.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, is_refusal, translate
 from penstock.kafka.handle import Handle
+from penstock.kafka.settling import settled
 
 _PAUSE = 0.05
 
@@ -66,16 +67,9 @@ class Asker:
         self, doing: str, call: Callable[..., Any], *args: Any, quiet: int | None = None
     ) -> dict[Any, Any]:
         """Every answer of one question; an answer that is an error of code `quiet` is left out."""
-        deadline = time.monotonic() + self.timeout
+        limit = self.timeout
         with self._asking(doing):
-            while True:
-                futures = call(*args, request_timeout=self.timeout)
-                try:
-                    return self._answers(futures, quiet)
-                except KafkaException as problem:
-                    if problem.args[0].code() not in MOVING or time.monotonic() > deadline:
-                        raise
-                time.sleep(_PAUSE)
+            return settled(lambda: self._answers(call(*args, request_timeout=limit), quiet), limit)
 
     def outcomes(self, doing: str, call: Callable[..., Any], *args: Any) -> dict[Any, Any]:
         """Every answer of one question, where an answer may also be a PenstockError."""

@@ -198,7 +198,7 @@ class Sending:
     def queue_full(self, waited: float) -> QueueFullError:
         """The error for a queue that stayed full."""
         return QueueFullError(
-            f"the local queue is full ({len(self)} records) and {self._handle.brokers} took none "
+            f"the local queue is full and {self._handle.brokers} took no record "
             f"for {waited:g} s; check the broker, or raise queue.buffering.max.messages"
         )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from penstock.pipeline.storage import absolute
+from penstock.pipeline.storage import for_spark
 from penstock.sinks.delta.table import DeltaTable
 from penstock.sinks.lake.rows import quoted
 from penstock.sinks.lake.sessions import need_extension
@@ -55,7 +55,7 @@ class DeltaSink(LakeSink):
         """Return the table of this path or name."""
         need_extension(spark, "delta", "io.delta.sql.DeltaSparkSessionExtension")
         if self.path is not None:
-            place = absolute(self.path)
+            place = for_spark(spark, self.path)
             return DeltaTable(spark, f"delta.{quoted(place)}", f"the Delta table {place}", place)
         name = str(self.table)
         sql = ".".join(quoted(part) for part in name.split("."))

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, SetupError, TransientError
 from penstock.pipeline import EVERY_DELIVERY, Batch, Opening, Sink
-from penstock.pipeline.storage import Folder, absolute, unglobbed
+from penstock.pipeline.storage import Folder, for_spark, unglobbed
 from penstock.pipeline.values import Duration
 from penstock.sinks.files.formats import FORMATS, storable
 from penstock.sinks.files.joining import Joining
@@ -156,7 +156,7 @@ class FilesSink(Sink):
         if columns is not None:
             reader = reader.schema(columns)
         try:
-            return reader.option("inferSchema", "true").load(unglobbed(absolute(self.path)))
+            return reader.option("inferSchema", "true").load(unglobbed(for_spark(spark, self.path)))
         except PySparkException as error:
             raise ConfigError(
                 f"{self.path} cannot be read as {self.format}: {str(error).splitlines()[0]}"
@@ -221,7 +221,7 @@ class FilesSink(Sink):
     def _open(self, spark: SparkSession) -> Folder:
         """Return the table's folder, and keep it: finding it anew for each batch takes its time."""
         try:
-            self._place = Folder(spark, absolute(self.path))
+            self._place = Folder(spark, self.path)
             return self._place
         except Py4JJavaError as error:
             raise SetupError(

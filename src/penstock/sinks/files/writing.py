@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,10 @@ from pyspark.errors import PySparkException
 
 from penstock.errors import RefusedError, SetupError, TransientError
 from penstock.pipeline.storage import Folder, is_uri
+from penstock.pipeline.told import told_by_spark
 from penstock.sinks.files.formats import FORMATS
 from penstock.sinks.files.table import FileTable
+from penstock.sinks.folders import is_name_too_long
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -82,11 +83,11 @@ def storage_errors(place: str) -> Iterator[None]:
     """Tell a full disk, and a row that no folder can be named after, from every other failure."""
     try:
         yield
-    except (Py4JJavaError, PySparkException) as error:
-        told = f"{error}\n{getattr(error, '_stackTrace', '')}"
+    except (Py4JJavaError, PySparkException, OSError) as error:
+        told = told_by_spark(error)
         if "No space left on device" in told or "Disk quota exceeded" in told:
             raise _no_space(place) from error
-        if _is_name_too_long(told):
+        if is_name_too_long(told):
             raise RefusedError(
                 f"a value is too long to name a folder under {place}: choose other columns for "
                 "'partition_by', or shorten it in a step"
@@ -98,17 +99,6 @@ def _no_space(place: str) -> TransientError:
     return TransientError(
         f"there is no space left under {place}: free some, and the same rows are written then"
     )
-
-
-def _is_name_too_long(told: str) -> bool:
-    """Whether a folder could not be made for its name: Java's local files do not say why.
-
-    >>> _is_name_too_long(f"Mkdirs failed to create file:/t/name={'x' * 300} (exists=false)")
-    True
-    """
-    unmade = re.findall(r"Mkdirs failed to create (.*) \(exists=", told)
-    too_long = any(len(part.encode()) > 255 for place in unmade for part in place.split("/"))
-    return too_long or "File name too long" in told or "PathComponentTooLong" in told
 
 
 def refuse_unwritable(place: str) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pyspark.sql.types import DecimalType
 
 from penstock.errors import ConfigError
-from penstock.pipeline.storage import absolute
+from penstock.pipeline.storage import for_spark
 from penstock.sinks.iceberg.partitions import Partition
 from penstock.sinks.iceberg.table import IcebergTable
 from penstock.sinks.lake.rows import quoted
@@ -85,7 +85,7 @@ class IcebergSink(LakeSink):
         need_extension(spark, "iceberg", extension)
         parts = self.table.split(".")
         if self.warehouse is not None:
-            parts = [_folder_catalog(spark, absolute(self.warehouse)), *parts]
+            parts = [_folder_catalog(spark, for_spark(spark, self.warehouse)), *parts]
         elif spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:
             raise ConfigError(
                 f"the sink 'iceberg' writes to {self.table!r}, and there is no catalog {parts[0]!r}: set "

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from penstock.config import Connection
 from penstock.kafka.handle import Handle
 from penstock.kafka.places import raise_errors_of
+from penstock.kafka.settling import settled
 from penstock.pipeline import Mark
 from penstock.sinks.kafka.places import Stored
 from penstock.sinks.kafka.spans import Span
@@ -37,13 +38,17 @@ class Marks:
         """Return the marks that stand for these spans."""
         asked = [TopicPartition(span.topic, span.partition) for span in spans]
         with self._handle.translated(f"reading the marks in group {self.group!r}"):
-            told = self._client.committed(asked, timeout=_PATIENCE)
-            raise_errors_of(told)
+            told = settled(lambda: self._committed(asked), _PATIENCE)
         return {
             (each.topic, each.partition): Stored(each.offset, mark_in(each.metadata))
             for each in told
             if each.offset >= 0 and each.metadata
         }
+
+    def _committed(self, asked: list[TopicPartition]) -> list[TopicPartition]:
+        told: list[TopicPartition] = self._client.committed(asked, timeout=_PATIENCE)
+        raise_errors_of(told)
+        return told
 
     def metadata(self) -> Any:
         """Return what a transaction needs to know of the group."""

@@ -82,7 +82,7 @@ class KafkaSink(Sink):
         """Make the topic where it is missing, and look at the columns."""
         self.columns.check(opening.schema)
         with Admin(self.connection or opening.connection) as admin:
-            if self.topic not in {topic.name for topic in admin.topics(internal=True)}:
+            if not admin.topic_ids([self.topic]):
                 admin.create_topic(self.topic)
             settings = {each.name: each.value for each in admin.topic_settings(self.topic)}
         self._limit = int(settings.get("max.message.bytes") or 0) or None

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, RefusedError, TransientError
+from penstock.pipeline.told import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,8 +62,7 @@ def _options(connection: Connection, largest: int | None) -> dict[str, str]:
 
 def _verdict(error: Exception, *, addressed: bool) -> PenstockError | None:
     """Return what the Java client said, as an error of ours; None where it said nothing."""
-    whole = f"{error}\n{getattr(error, '_stackTrace', '')}"
-    for kind, text in _SAID.findall(whole):
+    for kind, text in _SAID.findall(told_by_spark(error)):
         said = mask(f"{kind}: {text.strip()}")
         if kind in _OF_THE_RECORD or _names_no_place(text, addressed):
             return RefusedError(f"Kafka refuses a record: {said}")

@@ -10,6 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock.errors import ConfigError, RefusedError, SetupError, TransientError
+from penstock.pipeline.told import told_by_spark
+from penstock.sinks.folders import is_name_too_long
 
 # Another writer came first: what this write had looked at is no longer the newest version.
 _CAME_FIRST = re.compile(
@@ -34,10 +36,10 @@ def lake_errors(named: str) -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        whole = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+        whole = told_by_spark(error)
         if row := _OF_THE_ROW.search(whole):
             raise RefusedError(f"{named} refuses a row: {row[0]}") from error
-        if _too_long(whole):
+        if is_name_too_long(whole):
             raise RefusedError(
                 f"{named} refuses a row: a value is too long to name a folder; choose other columns for "
                 "'partition_by', or shorten it in a step"
@@ -56,13 +58,3 @@ def lake_errors(named: str) -> Iterator[None]:
                 f"{named} cannot be written: {unwritable[0]}; choose a place that this user may write"
             ) from error
         raise
-
-
-def _too_long(told: str) -> bool:
-    """Whether a folder could not be made for its name: Java's local files do not say why.
-
-    >>> _too_long(f"Mkdirs failed to create file:/t/name={'x' * 300} (exists=false)")
-    True
-    """
-    unmade = re.findall(r"Mkdirs failed to create (\S+)", told)
-    return any(len(part.encode()) > 255 for place in unmade for part in place.split("/"))

@@ -1,0 +1,65 @@
+"""What Spark is told of a pipeline before a record is read: its stream, and where that leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from penstock.engine.deadletters import TABLE, dead_letters_of
+from penstock.engine.stateful.late import traced
+from penstock.engine.stateful.plan import Plan, plan_of
+from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of
+from penstock.pipeline import FAILED, Opening, Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.config import Connection
+
+# The columns of a record, as Spark's connector gives them, with headers.
+RECORD = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "timestampType int, headers array<struct<key:string,value:binary>>"
+)
+
+
+def prepare_sinks(
+    pipeline: Pipeline, spark: SparkSession, schema: StructType, connection: Connection
+) -> None:
+    """Make the sinks of rows and of dead letters ready, or fail before a record is read."""
+    pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
+    letters = dead_letters_of(pipeline.name)
+    pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
+
+
+def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:
+    """Return the columns of the rows that reach the sink, without reading a record."""
+    plan = plan_of(pipeline)
+    own = spark.newSession()
+    records = [own.createDataFrame([], RECORD) for _ in plan.branches]
+    rows, _ = streamed(plan, records)
+    return columns_after(plan, rows)
+
+
+def streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shapes]:
+    """Return what the batches are to have, and what steps keep from batch to batch."""
+    if not plan.stream:
+        return plan.branches[0].decode.decode(records[0]), []
+    parts = list(zip(plan.branches, records, strict=True))
+    rows = [rows_of(plan, branch, own) for branch, own in parts]
+    for branch, own in parts:
+        traced(branch, own)  # a late row must find the way back to its record
+    return meet(plan, rows)
+
+
+def columns_after(plan: Plan, rows: DataFrame) -> StructType:
+    """Let Spark look at the steps of a batch before a record is read; return the columns they give."""
+    columns = StructType([column for column in rows.schema if column.name != FAILED])
+    if not plan.batch:
+        return columns
+    tried = rows.sparkSession.newSession().createDataFrame([], columns)
+    for index, step in enumerate(plan.batch, plan.before):
+        tried = applied(step, tried, f"steps[{index}]")
+    return tried.schema
