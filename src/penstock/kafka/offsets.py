@@ -1,29 +1,70 @@
-"""A group's offsets, read and committed by someone who never joins the group.
+"""Offsets, read and committed by a consumer that never joins a group.
 
-Spark reads partitions without a consumer group; this keeps the group's place in Kafka all the same.
+Not by librdkafka's admin client (2.16): that one crashes the process when it asks for a group's offsets
+while the group's coordinator moves, and when it asks for a partition's while leaders come and go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaException, TopicPartition
 from confluent_kafka import Consumer as Client
-from confluent_kafka import KafkaException, TopicPartition
 
 from penstock.config import ConnectionLike
 from penstock.kafka.closed import Closed
-from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle, Partition
 from penstock.kafka.places import raise_errors_of
 from penstock.kafka.settling import settled
 
+EARLIEST: int = OFFSET_BEGINNING
+LATEST: int = OFFSET_END
+NO_GROUP = "penstock-without-group"
+"""librdkafka wants a group even from a client that needs none; nothing is committed under it."""
 
-class GroupOffsets:
-    """The committed offsets of one group, over a connection that stays open between commits.
 
-    It is a consumer underneath, not librdkafka's admin client: that one has no group of its own, and
-    crashes the process (2.16) when it asks for offsets while the group's coordinator moves.
+class Bystander:
+    """A consumer that never joins its group, over a connection that stays open between questions."""
+
+    def __init__(
+        self, connection: ConnectionLike, group: str, timeout: float, **overrides: Any
+    ) -> None:
+        self.group = group
+        self.timeout = timeout
+        settings = {**overrides, **_never_joins(group, timeout)}
+        self._handle = Handle(connection, "consumer", **settings)
+        with self._handle.translated(f"making a client of group {group!r}"):
+            self._client: Any = Client(self._handle.settings())
+
+    def close(self) -> None:
+        """Close the connection; the group's offsets stay as they are."""
+        self._client.close()
+        self._client = Closed("client that reads offsets")
+
+    def _ask(self, doing: str, call: Callable[[], Any]) -> Any:
+        self._handle.seen.clear()
+        try:
+            return settled(lambda: self._answer(call), self.timeout)
+        except KafkaException as problem:
+            self._client.poll(0)
+            raise self._handle.translate(problem.args[0], doing) from problem
+
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        try:
+            answer = call()
+            raise_errors_of(answer)
+        finally:
+            # Nobody polls this client: serve what it has to log, or that piles up in memory.
+            self._client.poll(0)
+        return answer
+
+
+class GroupOffsets(Bystander):
+    """The committed offsets of one group.
+
+    Spark reads partitions without a consumer group; this keeps the group's place in Kafka all the same.
 
     Examples
     --------
@@ -35,11 +76,7 @@ class GroupOffsets:
     """
 
     def __init__(self, connection: ConnectionLike, group: str, timeout: float = 10.0) -> None:
-        self.group = group
-        self.timeout = timeout
-        self._handle = Handle(connection, "consumer", **_never_joins(group, timeout))
-        with self._handle.translated(f"making a client of group {group!r}"):
-            self._client: Any = Client(self._handle.settings())
+        super().__init__(connection, group, timeout)
 
     def __enter__(self) -> GroupOffsets:
         return self
@@ -54,7 +91,8 @@ class GroupOffsets:
         )
         if not asked:
             return {}
-        told = self._ask("reading", lambda: self._client.committed(asked, timeout=self.timeout))
+        call = partial(self._client.committed, asked, timeout=self.timeout)
+        told = self._ask(f"reading the offsets of group {self.group!r}", call)
         return {(p.topic, p.partition): p.offset for p in told if p.offset >= 0}
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
@@ -62,37 +100,31 @@ class GroupOffsets:
         if not offsets:
             return
         wanted = [TopicPartition(*where, offset) for where, offset in offsets.items()]
-        self._ask("committing", lambda: self._client.commit(offsets=wanted, asynchronous=False))
-
-    def close(self) -> None:
-        """Close the connection; the group's offsets stay as they are."""
-        self._client.close()
-        self._client = Closed("client of a group's offsets")
+        call = partial(self._client.commit, offsets=wanted, asynchronous=False)
+        self._ask(f"committing the offsets of group {self.group!r}", call)
 
     def _everything(self) -> list[TopicPartition]:
-        topics = self._ask("reading", lambda: self._client.list_topics(timeout=self.timeout)).topics
+        call = partial(self._client.list_topics, timeout=self.timeout)
+        topics = self._ask(f"reading the offsets of group {self.group!r}", call).topics
         return [TopicPartition(t.topic, p) for t in topics.values() for p in t.partitions]
 
-    def _ask(self, doing: str, call: Callable[[], Any]) -> Any:
-        self._handle.seen.clear()
-        try:
-            return settled(lambda: self._answer(call), self.timeout)
-        except KafkaException as problem:
-            raise self._translated(doing, problem) from problem
 
-    def _answer(self, call: Callable[[], Any]) -> Any:
-        try:
-            answer = call()
-            raise_errors_of(answer)
-        finally:
-            # Nobody polls this client: serve what it has to log, or that piles up in memory.
-            self._client.poll(0)
-        return answer
+class PartitionOffsets(Bystander):
+    """Which offsets partitions hold, asked of their leaders."""
 
-    def _translated(self, doing: str, problem: KafkaException) -> Exception:
-        self._client.poll(0)
-        what = f"{doing} the offsets of group {self.group!r}"
-        return translate(problem.args[0], what, self._handle.brokers, self._handle.seen)
+    def __init__(self, connection: ConnectionLike, timeout: float, **overrides: Any) -> None:
+        super().__init__(connection, NO_GROUP, timeout, **overrides)
+
+    def at(self, moment: int, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The first offset at or after a moment (EARLIEST, LATEST or milliseconds); -1 where none is."""
+        asked = [TopicPartition(*where, moment) for where in partitions]
+        call = partial(self._client.offsets_for_times, asked, timeout=self.timeout)
+        told = self._ask("reading offsets", call)
+        return {(p.topic, p.partition): p.offset for p in told}
+
+    def look_anew(self) -> None:
+        """Forget which partitions there are, and who leads them: it is asked for once and remembered."""
+        self._ask("reading offsets", partial(self._client.list_topics, timeout=self.timeout))
 
 
 def _never_joins(group: str, timeout: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -17,6 +18,7 @@ from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
 from penstock.kafka.admin.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, is_refusal, translate
 from penstock.kafka.handle import Handle
+from penstock.kafka.offsets import PartitionOffsets
 from penstock.kafka.settling import settled
 
 _PAUSE = 0.05
@@ -28,10 +30,13 @@ class Asker:
     def __init__(self, connection: ConnectionLike, timeout: float, **overrides: Any) -> None:
         self.connection = find_connection(connection)
         self.timeout = timeout
+        self._overrides = overrides
         self._handle = Handle(connection, "admin", **overrides)
         with self._handle.translated("making an admin"):
             self._client: Any = AdminClient(self._handle.settings())
         self.coordinator = Coordinator(self.connection, timeout)
+        self._offsets: PartitionOffsets | None = None
+        self._making = Lock()
 
     @property
     def client(self) -> Any:
@@ -40,10 +45,23 @@ class Asker:
             raise ConfigError("this Admin is closed; make another one to ask further")
         return self._client
 
+    @property
+    def offsets(self) -> PartitionOffsets:
+        """Reads the offsets of partitions."""
+        # It blocks deaf until its time-out; the cluster's description does not.
+        if self._offsets is None:
+            self.one("reading offsets", self.client.describe_cluster)
+        with self._making:
+            if self._offsets is None:
+                self._offsets = PartitionOffsets(self.connection, self.timeout, **self._overrides)
+            return self._offsets
+
     def close(self) -> None:
         """Let go of the connections."""
         self._client = None
         self.coordinator.close()
+        if self._offsets is not None:
+            self._offsets.close()
 
     def one(self, doing: str, call: Callable[..., Any], *args: Any) -> Any:
         """Ask a question that has one answer."""

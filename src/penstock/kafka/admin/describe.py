@@ -12,7 +12,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
     ConfigEntry,
     ConfigResource,
     ConfigSource,
-    OffsetSpec,
 )
 
 from penstock.errors import ConfigError
@@ -27,10 +26,6 @@ from penstock.kafka.admin.model import (
     TopicInfo,
 )
 from penstock.kafka.handle import Partition
-
-# typed here once: confluent_kafka's own constructors have no types
-EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _SOURCES: dict[int, SettingSource] = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # re-exported silently
+from confluent_kafka import KafkaError
 
 from penstock.errors import PenstockError
-from penstock.kafka.admin import describe
 from penstock.kafka.admin.asking import Asker, code_of
 from penstock.kafka.admin.lookup import has_leaders, require
 from penstock.kafka.handle import Partition
+from penstock.kafka.offsets import EARLIEST, LATEST
+
+# There is no such partition, or it was not there when its leader was last asked for.
+_UNKNOWN = {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 
 
 class Watermarks:
@@ -24,36 +30,36 @@ class Watermarks:
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The first offset that each partition still has."""
-        return self._offsets(partitions, describe.EARLIEST)
+        return self._offsets(partitions, EARLIEST)
 
     def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The offset that each partition's next record will get."""
-        return self._offsets(partitions, describe.LATEST)
+        return self._offsets(partitions, LATEST)
 
     def offsets_at(
         self, timestamp_ms: int, partitions: Iterable[Partition]
     ) -> dict[Partition, int]:
         """The first offset at or after a time; the end where no record is that young."""
-        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
+        found = self._offsets(partitions, max(0, timestamp_ms))
         young = [partition for partition, offset in found.items() if offset < 0]
         return {**found, **self.latest(young)}
 
-    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> dict[Partition, int]:
-        asked = {TopicPartition(*partition): spec for partition in partitions}
+    def _offsets(self, partitions: Iterable[Partition], moment: int) -> dict[Partition, int]:
+        asked = list(dict.fromkeys(partitions))
         if not asked:
             return {}
-        told = self._told(asked)
-        return {(tp.topic, tp.partition): info.offset for tp, info in told.items()}
+        deadline = time.monotonic() + self._ask.timeout
+        while True:
+            try:
+                return self._ask.offsets.at(moment, asked)
+            except PenstockError as error:
+                if code_of(error) not in _UNKNOWN or time.monotonic() > deadline:
+                    raise
+            self._find(asked)
 
-    def _told(self, asked: dict[TopicPartition, OffsetSpec]) -> dict[Any, Any]:
-        question = ("reading offsets", self._ask.client.list_offsets, asked)
-        try:
-            return self._ask.each(*question)
-        except PenstockError as error:
-            if code_of(error) != KafkaError._NOENT:
-                raise
-        # "No leaders found": there is no such partition, or its leader is just being chosen.
-        require(self._ask, [(tp.topic, tp.partition) for tp in asked])
-        for topic in {tp.topic for tp in asked}:
+    def _find(self, partitions: list[Partition]) -> None:
+        """Wait until the partitions have leaders; raise when one of them is not there."""
+        require(self._ask, partitions)
+        for topic in {topic for topic, _ in partitions}:
             self._ask.until(f"topic {topic!r} has leaders", partial(has_leaders, self._ask, topic))
-        return self._ask.each(*question)
+        self._ask.offsets.look_anew()

@@ -16,13 +16,12 @@ from penstock.kafka.consuming.ahead import Ahead, Handed
 from penstock.kafka.consuming.queues import Queues
 from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle, OnError, Partition
+from penstock.kafka.offsets import NO_GROUP
 from penstock.kafka.places import offsets_of
 
 OnCommit = Callable[["PenstockError | None", dict[Partition, int]], None]
 """Told of every commit that was sent without waiting: the error or None, and the offsets."""
 
-# librdkafka wants a group even from a consumer that only assigns; nothing is committed under it.
-_NO_GROUP = "penstock-without-group"
 _DEFAULTS = {
     "enable.auto.commit": False,
     # A loop over batches starves on librdkafka's own figures: 195 000 records/s against 1.1 million.
@@ -182,5 +181,5 @@ class Holding:
 
     def _named(self) -> dict[str, Any]:
         if self.group is None:
-            return {**_ALWAYS, "group.id": _NO_GROUP, "enable.auto.commit": False}
+            return {**_ALWAYS, "group.id": NO_GROUP, "enable.auto.commit": False}
         return {**_ALWAYS, "group.id": self.group}
