@@ -165,6 +165,35 @@ def test_a_part_of_a_refused_batch_that_is_removed_is_counted(
     assert (progress.lost, progress.failed, progress.rows) == (3, 1, 12)
 
 
+def test_what_a_part_lacks_is_counted_though_the_pipeline_fails_before_the_batch_is_done(
+    connection: Connection, topic: Any, pipeline: Any, unique: str
+) -> None:
+    """The next attempt goes on with the parts that are left; the finished one is not read again."""
+    fill(connection, topic(), numbers(0, 16))
+    failed: list[int] = []
+
+    def before(batch: Batch) -> None:
+        if batch.part == 0:
+            remove(connection, topic(), 3)
+        if batch.part == 2 and not failed:
+            failed.append(batch.part)
+            raise RuntimeError("the power is out")
+
+    HookedSink.before[unique] = before
+    chosen = pipeline(
+        source={"kafka": {"topics": topic(), "on_data_loss": "skip"}},
+        decode={"json": {"schema": "n int"}},
+        steps=[{"sql": "SELECT n, assert_true(n <> 9) AS checked FROM rows"}],
+        sink=HookedSink(table=unique),
+        restart={"wait": "50ms", "limit": 2},
+    )
+    with start(chosen) as running:
+        eventually(lambda: running.progress().rows == 12, timeout=240)
+        progress = running.progress()
+    assert failed == [2]
+    assert (progress.lost, progress.failed, progress.restarts) == (3, 1, 1)
+
+
 def test_records_removed_under_a_step_that_keeps_state_are_counted(
     connection: Connection, topic: Any, pipeline: Any, unique: str
 ) -> None:

@@ -16,7 +16,7 @@ from penstock.engine.checkpoint import Epoch
 from penstock.engine.counting import Query
 from penstock.engine.deadletters import dead_letters_of
 from penstock.engine.losses import Loss, counted
-from penstock.engine.moving import Moving, Taken
+from penstock.engine.moving import Moving, Ranges, Taken
 from penstock.engine.progress import Done, Progress
 from penstock.engine.stateful.plan import Branch, Plan
 from penstock.engine.stateful.writing import StatefulWriting
@@ -68,15 +68,18 @@ class BatchLoop:
         self._moving = moving
         self._taken: dict[Partition, tuple[int, int]] = {}
         self._seen_busy: dict[Partition, tuple[int, int]] | None = None
-        self._missing: list[Loss] | None = None
         self._on_batch = on_batch
         self._stopping = False
         self._busy = Lock()
         self._writing: Writing | StatefulWriting = (
             StatefulWriting(pipeline, plan, epoch, query, self._records)
             if plan.stream
-            else Writing(pipeline, epoch.parts(), partial(self._records, plan.branches[0]))
+            else self._plain_writing(plan.branches[0])
         )
+
+    def _plain_writing(self, only: Branch) -> Writing:
+        records, part = partial(self._records, only), partial(self._part, only)
+        return Writing(self.pipeline, self._epoch.parts(), records, part)
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""
@@ -129,11 +132,17 @@ class BatchLoop:
             self._epoch.outlast_its_second()
         began = time.monotonic()
         taken = self._moving.plan(batch_id)
-        batch = self._batch(decoded, batch_id, taken)
+        self._taken = taken.ranges
+        batch = self._as_planned(decoded, batch_id, taken)
+        without: list[Loss] | None = None
+        if taken.differs and not self._plan.stream:  # state goes on with what Spark reads
+            batch, without = self._without_moved(batch)
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
         with self._committing(end):
             written = self._writing.run(batch)
-            missing = self._moving.after(batch) if self._missing is None else self._missing
+            missing = without if written.lost is None else written.lost
+            if missing is None:
+                missing = self._moving.after(batch)
         lost, told = counted([*taken.lost, *missing])
         done = Done(
             mark=batch.mark,
@@ -155,20 +164,13 @@ class BatchLoop:
             letters = replace(batch, pipeline=dead_letters_of(batch.pipeline))
             self.pipeline.dead_letter_sink.tidy(letters)
 
-    def _batch(self, decoded: DataFrame, batch_id: int, taken: Taken) -> Batch:
-        self._taken, self._missing = taken.ranges, None
-        batch = self._as_planned(decoded, batch_id, taken)
-        if taken.differs and not self._plan.stream:  # state goes on with what Spark reads
-            return replace(batch, rows=self._without_moved(batch))
-        return batch
-
-    def _without_moved(self, batch: Batch) -> DataFrame:
+    def _without_moved(self, batch: Batch) -> tuple[Batch, list[Loss]]:
         """Read the batch by its offsets: Spark would take a topic that was made again for the old one."""
-        self._missing = []
         if not batch.records:
-            return batch.rows.limit(0)
+            return replace(batch, rows=batch.rows.limit(0)), []
         branch = self._plan.branches[0]
-        return branch.decode.decode(self._records(branch, replace(batch, part=1)))
+        records, lost = self._part(branch, batch)
+        return replace(batch, rows=branch.decode.decode(records)), lost
 
     def _as_planned(self, decoded: DataFrame, batch_id: int, taken: Taken) -> Batch:
         return Batch(
@@ -193,10 +195,16 @@ class BatchLoop:
             self._moving.commit(self._group, end)
 
     def _records(self, branch: Branch, batch: Batch) -> DataFrame:
-        """Read a batch's records once more from Kafka."""
-        ranges, lost = self._moving.from_oldest(branch.source.own(batch.ranges))
-        if batch.part:  # what it lacks is in no other place; dead letters are counted by themselves
-            self._missing = [*(self._missing or []), *self._moving.without(lost)]
+        """Read a batch's records once more from Kafka, as far as it has them."""
+        ranges, _ = self._moving.from_oldest(branch.source.own(batch.ranges))
+        return self._read(branch, batch, ranges)
+
+    def _part(self, branch: Branch, part: Batch) -> tuple[DataFrame, list[Loss]]:
+        """Read records that Spark has not handed out; what is gone of them is told here or nowhere."""
+        ranges, lost = self._moving.from_oldest(branch.source.own(part.ranges))
+        return self._read(branch, part, ranges), self._moving.without(lost)
+
+    def _read(self, branch: Branch, batch: Batch, ranges: Ranges) -> DataFrame:
         left = {place: span for place, span in ranges.items() if span[0] < span[1]} or ranges
         start = {partition: start for partition, (start, _) in left.items()}
         end = {partition: end for partition, (_, end) in left.items()}

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.engine.counting import Failures
+from penstock.engine.losses import Loss
 from penstock.engine.reasons import refusal
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import Batch
@@ -47,6 +48,8 @@ class Written:
     failures: Failures
     refused: tuple[Refused, ...] = ()
     late: int = 0
+    # What Kafka had no more of it; None where the one who planned the batch has to find out.
+    lost: tuple[Loss, ...] | None = None
     # One of the bad records, with its error.
     example: str | None = None
 
@@ -72,6 +75,7 @@ class _Plan:
     failed: int = 0
     fingerprint: int = 0
     refused: list[Refused] = field(default_factory=list)
+    lost: list[Loss] = field(default_factory=list)
 
 
 class Splitting:
@@ -96,7 +100,7 @@ class Splitting:
         while plan.left:
             self._take(plan)
         failures = Failures(plan.failed, plan.fingerprint)
-        return Written(plan.rows, failures, tuple(plan.refused))
+        return Written(plan.rows, failures, tuple(plan.refused), lost=tuple(plan.lost))
 
     def forget(self) -> None:
         """Remove what was written down, once the batch cannot come back."""
@@ -122,6 +126,7 @@ class Splitting:
             plan.rows += written.rows
             plan.failed += written.failures.count
             plan.fingerprint += written.failures.fingerprint
+            plan.lost += written.lost or ()
             del plan.left[0]
         self._save(plan)
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from penstock.config.logs import event_logger
 from penstock.engine.counting import Failures, counted, failures_in
 from penstock.engine.deadletters import write_dead_letters
+from penstock.engine.losses import Loss
 from penstock.engine.reasons import refusal
 from penstock.engine.splitting import Splitting, Written
 from penstock.pipeline import FAILED, Batch, Pipeline
@@ -24,15 +25,18 @@ log = event_logger(__name__)
 
 Records = Callable[[Batch], "DataFrame"]
 """Gives the records of a batch once more, whole, with their headers."""
+Part = Callable[[Batch], tuple["DataFrame", list[Loss]]]
+"""Gives the records of a part of a batch, and what Kafka has no more of it."""
 
 
 class Writing:
     """Writes the batches of one pipeline, one after the other."""
 
-    def __init__(self, pipeline: Pipeline, parts: Folder, records: Records) -> None:
+    def __init__(self, pipeline: Pipeline, parts: Folder, records: Records, part: Part) -> None:
         self._pipeline = pipeline
         self._parts = parts
         self._records = records
+        self._part = part
         self._split: Splitting | None = None
 
     def run(self, batch: Batch) -> Written:
@@ -61,8 +65,9 @@ class Writing:
         return self._split.run()
 
     def _write_part(self, part: Batch) -> Written:
-        rows = self._pipeline.decode.decode(self._records(part))
-        return self._write(replace(part, rows=rows))
+        records, lost = self._part(part)
+        written = self._write(replace(part, rows=self._pipeline.decode.decode(records)))
+        return replace(written, lost=tuple(lost))
 
     def _write(self, batch: Batch) -> Written:
         """Write the good rows; count them and the bad records in the same pass."""

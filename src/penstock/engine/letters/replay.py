@@ -99,7 +99,12 @@ class _Replay:
             delivery=self._pipeline.delivery,
         )
         parts = Folder(self._spark, f"{state_folder(self._pipeline)}/replays/parts")
-        writing = Writing(self._pipeline, parts, lambda part: _within(records, part))
+        writing = Writing(
+            self._pipeline,
+            parts,
+            records=lambda whole: _within(records, whole),
+            part=lambda part: (_within(records, part), []),
+        )
         return writing.run(batch)
 
 
