@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-from tests.services.server import Server, install
+from tests.services.server import Server
 
 PASSWORD = "s3cret/with:signs@"
 
@@ -22,8 +22,7 @@ class MariaDb(Server):
     """One server; the user is `penstock`, the database too."""
 
     def __init__(self) -> None:
-        super().__init__("mysql", "mariadb")
-        self._program = install("mariadb-server", _program)
+        super().__init__("mysql", "mariadb", "mariadb-server", _program)
         self._data = self.folder / "data"
         self._socket = self.folder / "socket"
         self.run(
@@ -62,7 +61,7 @@ class MariaDb(Server):
             f"--socket={self._socket}", f"--pid-file={self.folder / 'pid'}", "--skip-name-resolve",
             "--innodb-flush-log-at-trx-commit=2",
         ]  # fmt: skip
-        self.begin([self._program, "--no-defaults", *options], self._answers)
+        self.begin([self.program, "--no-defaults", *options], self._answers)
 
     def stop(self) -> None:
         """End it in order."""

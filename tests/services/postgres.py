@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from tests.services.server import Server, install
+from tests.services.server import Server
 
 PASSWORD = "s3cret/with:signs@"
 _ROOT = Path("/usr/lib/postgresql")
@@ -23,8 +23,7 @@ class Postgres(Server):
     """One cluster; the user is `penstock`, the database too."""
 
     def __init__(self, **settings: str | int) -> None:
-        super().__init__("postgres", "postgres")
-        self._bin = install("postgresql", _bin)
+        super().__init__("postgres", "postgres", "postgresql", _bin)
         self._data = self.folder / "data"
         self._settings = {"fsync": "off", **settings}
         self._make()
@@ -68,7 +67,7 @@ class Postgres(Server):
             "unix_socket_directories": "",
         }
         flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        self.begin([self._bin / "postgres", "-D", self._data, *flags], self._answers)
+        self.begin([self.program / "postgres", "-D", self._data, *flags], self._answers)
 
     def stop(self) -> None:
         """End it in order, without waiting for its clients."""
@@ -84,7 +83,7 @@ class Postgres(Server):
         secret.chmod(0o644)  # inside a folder that only the server's user can enter
         self.run(
             [
-                self._bin / "initdb", "-D", self._data, "-U", "penstock", "-A", "scram-sha-256",
+                self.program / "initdb", "-D", self._data, "-U", "penstock", "-A", "scram-sha-256",
                 "--pwfile", secret, "-E", "UTF8", "--locale=C", "--no-sync",
             ]
         )  # fmt: skip

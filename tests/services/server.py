@@ -57,7 +57,10 @@ def as_user(user: str, command: Sequence[str | Path]) -> list[str | Path]:
 class Server:
     """A server in a folder of its own on a free port: stop it, kill it -9, start it again."""
 
-    def __init__(self, user: str, name: str) -> None:
+    def __init__(
+        self, user: str, name: str, package: str, found: Callable[[], Path | None]
+    ) -> None:
+        self.program = install(package, found)  # first of all: the user comes with it
         self.user = user
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix=f"penstock-{name}-"))
