@@ -25,7 +25,7 @@ demo: setup ## stream generated trades into a Parquet table and show it
 	@$(BIN)/penstock demo
 
 test: setup ## every test, with coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
 
 faults: setup ## kill every exactly-once sink again and again, and count (ARGS="--kills 5")
 	@$(BIN)/python -m tests.faults.suite $(ARGS)

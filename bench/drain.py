@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -30,6 +31,7 @@ _STARTERS = 4
 def _pipeline(brokers: str, folder: str, topic: str, batch: int = 1_000_000) -> Pipeline:
     return Pipeline(
         name=topic,
+        group=f"{topic}-{Path(folder).name}",  # every process reads from the beginning
         connection={"bootstrap.servers": brokers},
         source={"kafka": {"topics": topic, "max_records_per_batch": batch}},
         decode={"json": {"schema": SCHEMA}},

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from penstock import Connection, State, memory_table, start
+from penstock import Admin, Connection, Producer, State, memory_table, start
 from penstock.errors import PipelineFailedError
 from penstock.testing import fill, read_all
 
@@ -31,6 +31,32 @@ def run_once(definition: Any) -> Any:
     with start(definition, once=True) as running:
         assert running.wait(280), running.progress()
         return running.progress()
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_a_bad_record_as_large_as_its_topic_allows_goes_there_as_well(
+    connection: Connection, topic: Any, pipeline: Any, unique: str, delivery: str
+) -> None:
+    """The topic of dead letters, made by us, has room for the record and for the headers beside it."""
+    largest = 4 * 1024 * 1024
+    with Admin(connection) as admin:
+        admin.create_topic(topic(), 1, config={"max.message.bytes": largest})
+    with Producer(connection, **{"message.max.bytes": largest}) as producer:
+        producer.produce(topic(), None, "x" * (largest - 100))
+        producer.produce(topic(), None, '{"n": 1}')
+    definition = pipeline(
+        source={"kafka": topic()},
+        decode={"json": {"schema": "n int"}},
+        sink={"memory": unique},
+        delivery=delivery,
+    )
+
+    progress = run_once(definition)
+
+    assert (progress.rows, progress.failed) == (1, 1)
+    (letter,) = read_all(connection, f"{unique}.dead-letters")
+    assert letter.value is not None
+    assert len(letter.value) == largest - 100
 
 
 def test_bad_records_go_to_the_dead_letter_topic_with_origin_and_error(

@@ -132,7 +132,9 @@ class Attempt:
         ]
         rows, shapes = streamed(plan, records)
         require_the_same(epoch, shapes)
-        prepare_sinks(pipeline, spark, columns_after(plan, rows), connection)
+        prepare_sinks(
+            pipeline, spark, columns_after(plan, rows), connection, {topic for topic, _ in start}
+        )
         try_folders(spark, pipeline, [state] if plan.stream else [])
         _running.add(self)
         with fair_share(own, pipeline.name, len(_running)):
@@ -155,7 +157,9 @@ class Attempt:
         own = spark.newSession()  # the view of SQL steps is nobody else's
         records = plan.branches[0].source.read(Reading(own, connection, start, in_real_time=True))
         rows, _ = streamed(plan, [records])
-        prepare_sinks(pipeline, spark, columns_after(plan, rows), connection)
+        prepare_sinks(
+            pipeline, spark, columns_after(plan, rows), connection, {topic for topic, _ in start}
+        )
         self._query = write_in_real_time(pipeline, rows.drop(FAILED), connection, epoch.location)
         self._loop.follow(self._query)
 

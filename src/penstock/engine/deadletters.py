@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, Observation
@@ -15,13 +15,17 @@ from penstock.engine.counting import Failures, counted, failures_in
 from penstock.engine.splitting import Written
 from penstock.errors import PipelineFailedError
 from penstock.kafka import Admin
-from penstock.pipeline import FAILED, Batch, Decode, Sink
-from penstock.sinks.kafka import KafkaSink
+from penstock.pipeline import FAILED, Batch, Decode, Opening, Pipeline, Sink
+from penstock.sinks.kafka import KafkaSink, largest_record
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from penstock.config import Connection
 
+
+# A dead letter's headers: its origin and its error.
+_HEADERS = 65_536
 # A table of dead letters: where a record came from, what was wrong with it, and the record as it was.
 TABLE = (
     StructType()
@@ -156,9 +160,27 @@ def _text(name: str, column: Column) -> Column:
     return column.cast("string")
 
 
+def prepare_dead_letters(pipeline: Pipeline, opening: Opening, topics: Iterable[str]) -> None:
+    """Make the place of dead letters ready for whatever these topics may have."""
+    sink = pipeline.dead_letter_sink
+    if isinstance(sink, KafkaSink):
+        sink.columns.check(TABLE)
+        sink.open(opening.connection, partial(_roomy, opening.connection, topics))
+    else:
+        sink.prepare(replace(opening, schema=TABLE, pipeline=dead_letters_of(pipeline.name)))
+
+
 def _into_topic(sink: KafkaSink, batch: Batch) -> KafkaSink:
     """Return the sink that writes whole records, into a topic that is there."""
-    with Admin(sink.connection or batch.connection) as admin:
-        if not admin.topic_ids([sink.topic]):
-            admin.create_topic(sink.topic)
-    return sink.model_copy(update={"key": "key", "value": "value", "headers": "headers"})
+    whole = sink.model_copy(update={"key": "key", "value": "value", "headers": "headers"})
+    topics = {topic for topic, _ in batch.ranges}
+    whole.open(batch.connection, partial(_roomy, batch.connection, topics))
+    return whole
+
+
+def _roomy(connection: Connection, topics: Iterable[str]) -> dict[str, Any]:
+    """How a topic must be made that takes what these topics take, and the headers beside it."""
+    with Admin(connection) as admin:
+        there = admin.topic_ids(topics)
+        largest = [size for topic in there if (size := largest_record(admin, topic))]
+    return {"max.message.bytes": max(largest) + _HEADERS} if largest else {}

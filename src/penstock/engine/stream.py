@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from penstock.engine.deadletters import TABLE, dead_letters_of
+from penstock.engine.deadletters import prepare_dead_letters
 from penstock.engine.stateful.late import traced
 from penstock.engine.stateful.plan import Plan, plan_of
 from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of
@@ -26,12 +26,16 @@ RECORD = (
 
 
 def prepare_sinks(
-    pipeline: Pipeline, spark: SparkSession, schema: StructType, connection: Connection
+    pipeline: Pipeline,
+    spark: SparkSession,
+    schema: StructType,
+    connection: Connection,
+    topics: Iterable[str] = (),
 ) -> None:
-    """Make the sinks of rows and of dead letters ready, or fail before a record is read."""
-    pipeline.sink.prepare(Opening(spark, schema, pipeline.name, connection, pipeline.delivery))
-    letters = dead_letters_of(pipeline.name)
-    pipeline.dead_letter_sink.prepare(Opening(spark, TABLE, letters, connection, pipeline.delivery))
+    """Make the sinks of rows and of these topics' dead letters ready, or fail before a record is read."""
+    opening = Opening(spark, schema, pipeline.name, connection, pipeline.delivery)
+    pipeline.sink.prepare(opening)
+    prepare_dead_letters(pipeline, opening, topics)
 
 
 def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from penstock.config import Connection
 
 _OVERHEAD = 512
+
+
+def largest_record(admin: Admin, topic: str) -> int | None:
+    """How many bytes a topic's record may have; None where the broker does not say."""
+    settings = {each.name: each.value for each in admin.topic_settings(topic)}
+    return int(settings.get("max.message.bytes") or 0) or None
 
 
 class KafkaSink(Sink):
@@ -81,11 +88,14 @@ class KafkaSink(Sink):
     def prepare(self, opening: Opening) -> None:
         """Make the topic where it is missing, and look at the columns."""
         self.columns.check(opening.schema)
-        with Admin(self.connection or opening.connection) as admin:
+        self.open(opening.connection)
+
+    def open(self, connection: Connection, config: Callable[[], dict[str, Any]] = dict) -> None:
+        """Make the topic where it is missing, with this configuration; see how large a record may be."""
+        with Admin(self.connection or connection) as admin:
             if not admin.topic_ids([self.topic]):
-                admin.create_topic(self.topic)
-            settings = {each.name: each.value for each in admin.topic_settings(self.topic)}
-        self._limit = int(settings.get("max.message.bytes") or 0) or None
+                admin.create_topic(self.topic, config=config())
+            self._limit = largest_record(admin, self.topic)
 
     def write(self, batch: Batch) -> None:
         """Send the rows."""
