@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Tests run in so many processes, each with a broker and a Spark session of its own.
+# Tests run in so many processes, each with a broker and a Spark session of its own. One that crashes ends
+# the run and names its test: a new process would only crash on the same test.
 WORKERS ?= 2
+SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test faults check format bench clean constraints
@@ -25,7 +27,7 @@ demo: setup ## stream generated trades into a Parquet table and show it
 	@$(BIN)/penstock demo
 
 test: setup ## every test, with coverage
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report=term $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) --cov --cov-report=term $(ARGS)
 
 faults: setup ## kill every exactly-once sink again and again, and count (ARGS="--kills 5")
 	@$(BIN)/python -m tests.faults.suite $(ARGS)
