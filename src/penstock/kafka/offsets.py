@@ -29,7 +29,7 @@ class Bystander:
     """A consumer that never joins its group, over a connection that stays open between questions."""
 
     def __init__(
-        self, connection: ConnectionLike, group: str, timeout: float, **overrides: Any
+        self, connection: ConnectionLike, group: str, timeout: float = 10.0, **overrides: Any
     ) -> None:
         self.group = group
         self.timeout = timeout
@@ -62,7 +62,7 @@ class Bystander:
 
 
 class GroupOffsets(Bystander):
-    """The committed offsets of one group.
+    """The committed offsets of one group, over a connection that stays open between commits.
 
     Spark reads partitions without a consumer group; this keeps the group's place in Kafka all the same.
 
@@ -73,10 +73,9 @@ class GroupOffsets(Bystander):
         with GroupOffsets(connection, "trades-to-table") as offsets:
             offsets.commit({("trades", 0): 42})
             offsets.committed()  # {("trades", 0): 42}
-    """
 
-    def __init__(self, connection: ConnectionLike, group: str, timeout: float = 10.0) -> None:
-        super().__init__(connection, group, timeout)
+    `timeout` is in seconds, for each question; other keywords are settings of librdkafka or `oauth_cb`.
+    """
 
     def __enter__(self) -> GroupOffsets:
         return self

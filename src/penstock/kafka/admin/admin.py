@@ -28,7 +28,6 @@ from penstock.kafka.admin.resets import Chosen, ResetPlan, Target
 from penstock.kafka.admin.rules import Acl, AclFilter
 from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.handle import Partition
-from penstock.kafka.offsets import GroupOffsets
 
 _EVERY_ACL = AclFilter()
 
@@ -204,5 +203,5 @@ class Admin:
         self, group: str, partitions: Iterable[Partition] | None = None
     ) -> dict[Partition, int]:
         """What a group committed; partitions without a committed offset are not in the answer."""
-        with GroupOffsets(self.connection, group, self.timeout) as offsets:
+        with self._ask.group(group) as offsets:
             return offsets.committed(partitions)

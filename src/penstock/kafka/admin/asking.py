@@ -18,7 +18,7 @@ from penstock.errors import BrokerUnavailableError, ConfigError, PenstockError
 from penstock.kafka.admin.coordinator import Coordinator
 from penstock.kafka.errors import MOVING, is_refusal, translate
 from penstock.kafka.handle import Handle
-from penstock.kafka.offsets import PartitionOffsets
+from penstock.kafka.offsets import GroupOffsets, PartitionOffsets
 from penstock.kafka.settling import settled
 
 _PAUSE = 0.05
@@ -55,6 +55,10 @@ class Asker:
             if self._offsets is None:
                 self._offsets = PartitionOffsets(self.connection, self.timeout, **self._overrides)
             return self._offsets
+
+    def group(self, name: str) -> GroupOffsets:
+        """Reads and commits the offsets of a group; to be closed by the one who asked for it."""
+        return GroupOffsets(self.connection, name, self.timeout, **self._overrides)
 
     def close(self) -> None:
         """Let go of the connections."""

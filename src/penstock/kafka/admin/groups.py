@@ -8,7 +8,6 @@ from penstock.kafka.admin.asking import Asker
 from penstock.kafka.admin.lookup import existing
 from penstock.kafka.admin.model import GroupDetail, GroupInfo, GroupTold
 from penstock.kafka.admin.watermarks import Watermarks
-from penstock.kafka.offsets import GroupOffsets
 
 
 def list_groups(ask: Asker) -> list[GroupInfo]:
@@ -20,7 +19,7 @@ def list_groups(ask: Asker) -> list[GroupInfo]:
 def describe_group(ask: Asker, group: str) -> GroupDetail:
     """State, members, and for every partition the committed offset, the end and the lag."""
     told = look_up(ask, group)
-    with GroupOffsets(ask.connection, group, ask.timeout) as offsets:
+    with ask.group(group) as offsets:
         committed = offsets.committed()
     owners = {partition: m.id for m in told.members for partition in m.partitions}
     touched = sorted({*committed, *owners})

@@ -16,7 +16,6 @@ from penstock.kafka.admin.asking import Asker
 from penstock.kafka.admin.coordinator import Outcome
 from penstock.kafka.admin.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.handle import Partition
-from penstock.kafka.offsets import GroupOffsets
 from penstock.kafka.places import NO_OFFSET
 
 SUCCESS = "Success"
@@ -130,7 +129,7 @@ def _committed(ask: Asker, name: str, told: GroupTold) -> tuple[dict[Partition, 
     if not read:
         return {}, SUCCESS
     try:
-        with GroupOffsets(ask.connection, name, ask.timeout) as offsets:
+        with ask.group(name) as offsets:
             return offsets.committed(read), SUCCESS
     except PenstockError as error:
         return {}, str(error)

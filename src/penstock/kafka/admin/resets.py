@@ -78,7 +78,7 @@ def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> Res
     told = groups.find(ask, group)
     if told is None and topics is None and not isinstance(to, Mapping):
         groups.look_up(ask, group)
-    with GroupOffsets(ask.connection, group, ask.timeout) as offsets:
+    with ask.group(group) as offsets:
         partitions = _partitions(ask, offsets, to, topics)
         current = offsets.committed(partitions)
     wanted = _wanted(to, Watermarks(ask), partitions, current)
@@ -93,7 +93,7 @@ def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> Res
 def reset(ask: Asker, plan: ResetPlan) -> None:
     """Carry a plan out, unless somebody reads in the group by now."""
     refuse_members(plan.group, _count(groups.find(ask, plan.group)))
-    with GroupOffsets(ask.connection, plan.group, ask.timeout) as offsets:
+    with ask.group(plan.group) as offsets:
         offsets.commit(plan.offsets)
 
 
