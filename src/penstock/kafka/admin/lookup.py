@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -82,6 +83,14 @@ def require(ask: Asker, partitions: Iterable[Partition]) -> None:
         last = len(told[topic].partitions) - 1
         if not 0 <= partition <= last:
             raise ConfigError(f"topic {topic!r} has no partition {partition}; it has 0 to {last}")
+
+
+def require_leaders(ask: Asker, partitions: Iterable[Partition]) -> None:
+    """Wait until the partitions have leaders, which the client then knows; raise where one is missing."""
+    wanted = list(partitions)
+    require(ask, wanted)
+    for topic in {topic for topic, _ in wanted}:
+        ask.until(f"topic {topic!r} has leaders", partial(has_leaders, ask, topic))
 
 
 def topics_now(ask: Asker, name: str) -> Any:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from penstock.errors import ConfigError
 from penstock.kafka.admin import describe
 from penstock.kafka.admin.asking import Asker
-from penstock.kafka.admin.lookup import has_leaders, look_up, require, topics_now
+from penstock.kafka.admin.lookup import has_leaders, look_up, require_leaders, topics_now
 from penstock.kafka.admin.model import Setting, TopicDetail
 from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.handle import Partition
@@ -81,10 +81,10 @@ def alter_settings(ask: Asker, name: str, changes: Mapping[str, object]) -> None
 
 def delete_records(ask: Asker, before: Mapping[Partition, int]) -> dict[Partition, int]:
     """Delete the records before an offset, for each partition; give what is now the first offset."""
-    require(ask, before)
     wanted = [TopicPartition(*where, offset) for where, offset in before.items()]
     if not wanted:
         return {}
+    require_leaders(ask, before)  # a client that does not know them may crash (decision 018)
     told = ask.each("deleting records", ask.client.delete_records, wanted)
     return {(tp.topic, tp.partition): done.low_watermark for tp, done in told.items()}
 

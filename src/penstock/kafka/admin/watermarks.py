@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from functools import partial
 
 from confluent_kafka import KafkaError
 
 from penstock.errors import PenstockError
 from penstock.kafka.admin.asking import Asker, code_of
-from penstock.kafka.admin.lookup import has_leaders, require
+from penstock.kafka.admin.lookup import require_leaders
 from penstock.kafka.handle import Partition
 from penstock.kafka.offsets import EARLIEST, LATEST
 
@@ -55,11 +54,5 @@ class Watermarks:
             except PenstockError as error:
                 if code_of(error) not in _UNKNOWN or time.monotonic() > deadline:
                     raise
-            self._find(asked)
-
-    def _find(self, partitions: list[Partition]) -> None:
-        """Wait until the partitions have leaders; raise when one of them is not there."""
-        require(self._ask, partitions)
-        for topic in {topic for topic, _ in partitions}:
-            self._ask.until(f"topic {topic!r} has leaders", partial(has_leaders, self._ask, topic))
-        self._ask.offsets.look_anew()
+            require_leaders(self._ask, asked)
+            self._ask.offsets.look_anew()
