@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, StructType
 
 from penstock.engine.counting import Failures, counted, failures_in
 from penstock.engine.splitting import Written
-from penstock.errors import PipelineFailedError
+from penstock.errors import PenstockError, PipelineFailedError, TransientError
 from penstock.kafka import Admin
 from penstock.pipeline import FAILED, Batch, Decode, Opening, Pipeline, Sink
 from penstock.sinks.kafka import KafkaSink, largest_record
@@ -181,6 +181,14 @@ def _into_topic(sink: KafkaSink, batch: Batch) -> KafkaSink:
 def _roomy(connection: Connection, topics: Iterable[str]) -> dict[str, Any]:
     """How a topic must be made that takes what these topics take, and the headers beside it."""
     with Admin(connection) as admin:
-        there = admin.topic_ids(topics)
-        largest = [size for topic in there if (size := largest_record(admin, topic))]
-    return {"max.message.bytes": max(largest) + _HEADERS} if largest else {}
+        largest = max((_largest(admin, topic) for topic in topics), default=0)
+    return {"max.message.bytes": largest + _HEADERS} if largest else {}
+
+
+def _largest(admin: Admin, topic: str) -> int:
+    try:
+        return largest_record(admin, topic) or 0
+    except TransientError:
+        raise
+    except PenstockError:
+        return 0  # gone meanwhile, or this user may not see its settings
