@@ -1,7 +1,7 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
 Not among the default cases, as they take long and some need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs,
-ARGS=latency, ARGS="growth --grow backlog pipelines".
+ARGS=formats, ARGS=latency, ARGS="growth --grow backlog pipelines".
 """
 
 from __future__ import annotations
@@ -29,11 +29,17 @@ def main() -> None:
     given = parser.parse_args()
     for end in (signal.SIGINT, signal.SIGTERM):  # both leave by the same door, past every clean-up
         signal.signal(end, signal.default_int_handler)
-    results = _plain(given) if set(given.cases) - {"sinks", "jobs", "latency", "growth"} else []
+    results = (
+        _plain(given)
+        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth"}
+        else []
+    )
     if "sinks" in given.cases:
         results += _sinks(given)
     if "jobs" in given.cases:
         results += _jobs(given)
+    if "formats" in given.cases:
+        results += _formats(given)
     if "latency" in given.cases:
         results += latency.run()
     if "growth" in given.cases:
@@ -59,6 +65,16 @@ def _jobs(given: argparse.Namespace) -> list[Result]:
         return jobs.run(given.rows, given.rounds)
     finally:
         stop_session()
+
+
+def _formats(given: argparse.Namespace) -> list[Result]:
+    from bench import format_decodes
+
+    with Broker() as broker:
+        try:
+            return format_decodes.run(broker.connection, given.rows, given.rounds)
+        finally:
+            stop_session()
 
 
 def _plain(given: argparse.Namespace) -> list[Result]:

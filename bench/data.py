@@ -26,13 +26,18 @@ def trade(number: int, dice: random.Random) -> bytes:
     )
 
 
+def trades(count: int) -> list[bytes]:
+    """Return different trades, the same ones each time."""
+    dice = random.Random(7)
+    return [trade(number, dice) for number in range(count)]
+
+
 def fill(connection: Connection, topic: str, rows: int, key: str | None = None) -> None:
     """Write `rows` trades, evenly over the partitions; a thousand different ones, again and again."""
-    dice = random.Random(7)
-    trades = [trade(number, dice) for number in range(1000)]
+    values = trades(1000)
     with Admin(connection) as admin:
         admin.create_topic(topic, PARTITIONS)
     overrides = {"linger.ms": 50, "batch.size": 1_000_000}
     with Producer(connection, **overrides) as producer:
         for number in range(rows):
-            producer.produce(topic, key, trades[number % 1000], partition=number % PARTITIONS)
+            producer.produce(topic, key, values[number % 1000], partition=number % PARTITIONS)

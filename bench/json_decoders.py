@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from penstock.decode.kernels.arrow import arrow_schema
-from penstock.decode.kernels.json import JsonKernel
+from penstock.decode.kernels.arrow_kernel import arrow_schema
+from penstock.decode.kernels.json.json_kernel import JsonKernel
 from penstock.pipeline.schema import Schema
 
 Decode = Callable[[pa.Array], pa.RecordBatch]

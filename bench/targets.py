@@ -150,7 +150,7 @@ class Database(Target):
         self._do(f"CREATE TABLE {{}} ({types})", name)
 
     def sink(self, name: str) -> Definition:
-        return {"jdbc": {"url": self.server.url, "password": PASSWORD, "table": word(name)}}
+        return {"database": {"url": self.server.url, "password": PASSWORD, "table": word(name)}}
 
     def spark(self, jobs: Jobs, name: str) -> None:
         jobs.jdbc(self.jdbc, word(name), self.login, self.place(name))

@@ -11,7 +11,7 @@ def parse(value: str) -> dict[str, Any] | None:
     """Return the row of a line; None leaves a blank line out, an error sends it to the dead letters."""
     if not value.strip():
         return None
-    found = LINE.fullmatch(value)
-    if not found:
+    match = LINE.fullmatch(value)
+    if not match:
         raise ValueError("a line is written as: TIME LEVEL SERVICE: MESSAGE")
-    return {**found.groupdict(), "at": datetime.fromisoformat(found["at"].replace("Z", "+00:00"))}
+    return {**match.groupdict(), "at": datetime.fromisoformat(match["at"].replace("Z", "+00:00"))}

@@ -9,12 +9,40 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.services.fixtures import mariadb, postgres  # noqa: F401
 
 from penstock.config import Connection
-from penstock.embedded import Broker
+from penstock.embedded import Broker, SchemaRegistry
 
 _numbers = itertools.count()
+
+# How long an example takes says how busy the machine is.
+settings.register_profile(
+    "any-speed", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any-speed")
+
+# Processes that tests start live for seconds: optimized compilation would take a third of their CPU time,
+# and never pay off. The Spark session of the run itself lives long enough.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_is_compiled_fully() -> Iterator[None]:
+    from penstock.engine import session
+
+    start_jvm = session.start_jvm
+
+    def start(*given: Any, **named: Any) -> Any:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.delenv("JAVA_TOOL_OPTIONS", raising=False)
+            return start_jvm(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "start_jvm", start)
+        yield
+
 
 # In the background of a shell Ctrl-C is ignored, and every process that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,6 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put files with long tests first, so that the processes of a run end at about the same time."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in long, "unit" in item.path.parts))
+
+
+@pytest.fixture(scope="session")
+def schema_registry() -> Iterator[SchemaRegistry]:
+    """One real schema registry for the tests of a process."""
+    with SchemaRegistry() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +99,14 @@ def pipeline(
         return Pipeline(**(defaults | options))
 
     return make
+
+
+@pytest.fixture
+def no_memory_tables() -> None:
+    """Tables in memory belong to the process: examples and pages give theirs the same names."""
+    from penstock.sinks.memory.table_store import _tables
+
+    _tables.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.config.places import cache_dir
+from penstock.config.directories import cache_dir
 
 
 def python(peer: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.embedded.jars import fetch_artifacts
-from penstock.embedded.lock import parse
+from penstock.embedded.jars_lock import parse
 
 LOCK = Path(__file__).parents[1] / "jars.lock"
 

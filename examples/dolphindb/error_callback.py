@@ -1,4 +1,4 @@
-"""A producer whose errors in the background go into a table. Nobody listens at its address."""
+"""A producer whose background errors go into a table. No broker listens at its address."""
 
 from functools import partial
 

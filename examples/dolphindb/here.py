@@ -1,4 +1,4 @@
-"""What the scripts take for granted: a broker, a topic that is there, a group that nobody else uses."""
+"""The setup of the scripts: a broker, an existing topic, a group of their own."""
 
 import time
 from collections.abc import Callable

@@ -15,10 +15,10 @@ kafka.subscribe(consumer, test)
 kafka.consumerPoll(consumer, PATIENCE)
 
 print(kafka.getMetadata(BROKERS)["brokers"])
-told = kafka.getMetadata(consumer)
-print(told["topics"][test])
-found = told["consumerGroups"][group]
-print(found["state"], found["protocolType"], found["protocol"], found["error"])
-for member in found["members"].values():
+metadata = kafka.getMetadata(consumer)
+print(metadata["topics"][test])
+group_info = metadata["consumerGroups"][group]
+print(group_info["state"], group_info["protocolType"], group_info["protocol"], group_info["error"])
+for member in group_info["members"].values():
     print(member["clientID"], member["memberAssignmentVersion"])
     print(member["partitions"].drop(columns="topic"))

@@ -36,9 +36,9 @@ st2 = kafka.streamTable(["topic", "date", "id", "msg"], ["STRING", "DATE", "INT"
 
 
 def parser2(payload, _key, topic):
-    found = json.loads(payload)
-    rows = pd.DataFrame(found["record"])
-    day = pd.Timestamp(found["date"].replace(".", "-")).date()
+    document = json.loads(payload)
+    rows = pd.DataFrame(document["record"])
+    day = pd.Timestamp(document["date"].replace(".", "-")).date()
     return rows.assign(topic=topic.partition("-")[0], date=day)
 
 

@@ -13,41 +13,32 @@ from penstock.errors import missing_extra
 
 __version__ = "0.1.0"
 
-_PLACES = {
-    "Admin": "penstock.kafka",
-    "AsyncConsumer": "penstock.kafka",
-    "AsyncProducer": "penstock.kafka",
-    "Avro": "penstock.formats.avro",
-    "Broker": "penstock.embedded",
-    "Connection": "penstock.config",
-    "Consumer": "penstock.kafka",
-    "Delivery": "penstock.pipeline",
-    "Job": "penstock.jobs",
-    "JsonSchema": "penstock.formats.json_schema",
-    "PenstockError": "penstock.errors",
-    "Pipeline": "penstock.pipeline",
-    "Producer": "penstock.kafka",
-    "Progress": "penstock.engine",
-    "Protobuf": "penstock.formats.protobuf",
-    "Record": "penstock.record",
-    "Registry": "penstock.formats.registry",
-    "Running": "penstock.engine",
-    "SchemaRegistry": "penstock.embedded",
-    "State": "penstock.engine",
-    "Table": "penstock.jobs",
-    "cancel": "penstock.jobs",
-    "create_job": "penstock.jobs",
-    "find_connection": "penstock.config",
-    "find_job": "penstock.jobs",
-    "job_consumer": "penstock.jobs",
-    "job_stats": "penstock.jobs",
-    "memory_table": "penstock.sinks.memory",
-    "read_pipeline": "penstock.pipeline",
-    "resume_jobs": "penstock.jobs",
-    "start": "penstock.engine",
+_NAMES = {
+    "penstock.config": ("Connection", "find_connection"),
+    "penstock.embedded": ("Broker", "SchemaRegistry"),
+    "penstock.engine": ("Progress", "Running", "State", "start"),
+    "penstock.errors": ("PenstockError",),
+    "penstock.formats.avro": ("Avro",),
+    "penstock.formats.json_schema": ("JsonSchema",),
+    "penstock.formats.protobuf": ("Protobuf",),
+    "penstock.formats.registry": ("Registry",),
+    "penstock.jobs": (
+        "Job",
+        "Table",
+        "cancel",
+        "create_job",
+        "find_job",
+        "job_consumer",
+        "job_stats",
+        "resume_jobs",
+    ),
+    "penstock.kafka": ("Admin", "AsyncConsumer", "AsyncProducer", "Consumer", "Producer"),
+    "penstock.pipeline": ("Delivery", "Pipeline", "read_pipeline"),
+    "penstock.record": ("Record",),
+    "penstock.sinks.memory": ("memory_table",),
 }
-
-# What works without Spark: an extra that it lacks is one of its own.
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
+# Names that work without Spark: a missing extra is then their own.
 _CLIENT = ("penstock.formats", "penstock.kafka")
 
 __all__ = [*_PLACES, "__version__"]  # noqa: PLE0604

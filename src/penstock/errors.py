@@ -1,24 +1,26 @@
-"""Every error that Penstock raises, in one tree. The command line's exit code hangs on the class.
+"""Every error that Penstock raises, in one tree. The class determines the command line's exit code.
 
 PenstockError                 exit 1
-├── ConfigError               exit 2   what the user wrote is wrong: key, value, file, definition
+├── ConfigError               exit 2   invalid input: key, value, file, definition
 │   └── DefinitionError       exit 2   a pipeline definition, with every problem and its line
 ├── SetupError                exit 3   this machine lacks something: Java, a jar, a port, a writable path
 │   └── MissingExtraError     exit 3   an optional part of the package is not installed
-├── TransientError            exit 4   another system is away; the same call may work later
+├── TransientError            exit 4   another system is unavailable; the same call may work later
 │   ├── BrokerUnavailableError exit 4
-│   ├── QueueFullError        exit 4   more records are waiting to be sent than the queue takes
-│   └── NoMessageError        exit 4   no record came in the time that was given
-├── WakeupError               exit 1   another thread ended this wait, on purpose
-├── TerminalError             exit 1   the work cannot go on, and trying again would not help
+│   ├── GroupInUseError       exit 4   consumers are members of a group whose offsets are to be set
+│   ├── QueueFullError        exit 4   the queue of records to be sent is full
+│   ├── NoMessageError        exit 4   no record arrived within the timeout
+│   └── SchemaChangedError    exit 4   records have a newer schema than the table: the next attempt has it
+├── WakeupError               exit 1   another thread interrupted this call on purpose
+├── TerminalError             exit 1   the work cannot continue, and a retry would not help
 │   ├── PipelineFailedError   exit 1
-│   │   └── DataLossError     exit 1   records were removed from Kafka before the pipeline read them
+│   │   └── DataLossError     exit 1   records were deleted from Kafka before the pipeline read them
 │   ├── FencedError           exit 1   another producer or member took this one's place
-│   ├── AbortableError        exit 1   a transaction must be aborted; then the work may begin again
-│   └── OffsetOutOfRangeError exit 1   the records at this offset are gone, or not there yet
-└── RecordError               exit 1   one record is bad; its neighbours are not
-    ├── FormatError           exit 1   a value that a format cannot write, or bytes that it cannot read
-    └── RefusedError          exit 1   a step or a sink refuses a row for what is in it
+│   ├── AbortableError        exit 1   a transaction must be aborted; then the work may start again
+│   └── OffsetOutOfRangeError exit 1   the records at this offset were deleted, or do not exist yet
+└── RecordError               exit 1   one record is bad; the others are not affected
+    ├── FormatError           exit 1   a value that a format cannot encode, or bytes that it cannot decode
+    └── RefusedError          exit 1   a step or a sink refuses a row because of its values
 """
 
 from __future__ import annotations
@@ -29,20 +31,20 @@ from difflib import get_close_matches
 
 
 class PenstockError(Exception):
-    """The base of them all: catch this to catch everything that Penstock says."""
+    """The base class: catch this to catch every error of Penstock."""
 
     exit_code = 1
 
 
 class ConfigError(PenstockError):
-    """What was written down is wrong; the message names what was given and what is allowed."""
+    """Invalid input; the message names what was given and what is allowed."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in a definition, and where it stands.
+    """One problem of a definition, and its location.
 
     >>> str(Problem(("steps", 0, "sql"), "is required", line=7))
     'line 7: steps[0].sql: is required'
@@ -54,7 +56,7 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """The place, written as a person would."""
+        """Return the location in a readable form."""
         parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
         return "".join(parts).lstrip(".")
 
@@ -96,21 +98,21 @@ _EXTRA_OF = {
 
 
 def missing_extra(
-    missing: ModuleNotFoundError, needed_for: str, room: str | None = None
+    missing: ModuleNotFoundError, needed_for: str, subpackage_extra: str | None = None
 ) -> Exception:
-    """Return the error that names the extra to install, or the given one where none would help.
+    """Return the error that names the extra to install, or the given one if none would help.
 
-    `room` is the extra of a part of the package that needs more than the one missing module.
+    `subpackage_extra` is the extra of a subpackage that needs more than the one missing module.
 
     >>> str(missing_extra(ModuleNotFoundError(name="pyspark.sql"), "a pipeline"))
     "a pipeline needs an extra: pip install 'penstock[spark]'"
     """
     extra = _EXTRA_OF.get((missing.name or "").partition(".")[0])
-    return MissingExtraError(room or extra, needed_for) if extra else missing
+    return MissingExtraError(subpackage_extra or extra, needed_for) if extra else missing
 
 
 class TransientError(PenstockError):
-    """Another system is away or busy: the same call may work after `retry_after` seconds."""
+    """Another system is unavailable or busy: the same call may work after `retry_after` seconds."""
 
     exit_code = 4
 
@@ -120,23 +122,31 @@ class TransientError(PenstockError):
 
 
 class BrokerUnavailableError(TransientError):
-    """No broker of the connection answers."""
+    """No broker of the connection responds."""
+
+
+class GroupInUseError(TransientError):
+    """The group has active members, so that only they may commit its offsets."""
 
 
 class QueueFullError(TransientError):
-    """The local queue of a producer is full, and the brokers took nothing for a while."""
+    """The local queue of a producer is full, and the brokers accepted nothing for a while."""
 
 
 class NoMessageError(TransientError):
-    """No record came in the time that was given."""
+    """No record arrived within the timeout."""
+
+
+class SchemaChangedError(TransientError):
+    """Records have a newer schema than the table: the next attempt has its columns."""
 
 
 class WakeupError(PenstockError):
-    """Another thread called `wakeup`: the wait that was going on ends here."""
+    """Another thread called `wakeup` and interrupted this call."""
 
 
 class TerminalError(PenstockError):
-    """The work cannot go on, and trying again would not help."""
+    """The work cannot continue, and a retry would not help."""
 
 
 class PipelineFailedError(TerminalError):
@@ -144,19 +154,19 @@ class PipelineFailedError(TerminalError):
 
 
 class DataLossError(PipelineFailedError):
-    """Records were removed from Kafka before the pipeline read them, and it may not go on without."""
+    """Records were deleted from Kafka before the pipeline read them, and it may not skip them."""
 
 
 class FencedError(TerminalError):
-    """Another producer or group member took this one's place: end this one, do not try again."""
+    """Another producer or group member took this one's place: stop this one, do not retry."""
 
 
 class AbortableError(TerminalError):
-    """The transaction must be aborted; after that the same work may begin again."""
+    """The transaction must be aborted; after that the same work may start again."""
 
 
 class OffsetOutOfRangeError(TerminalError):
-    """The records at this offset are gone, or not there yet, and no reset is allowed."""
+    """The records at this offset were deleted, or do not exist yet, and no reset is allowed."""
 
 
 class RecordError(PenstockError):
@@ -164,15 +174,22 @@ class RecordError(PenstockError):
 
 
 class FormatError(RecordError):
-    """A value that a format cannot write, or bytes that it cannot read."""
+    """A value that a format cannot encode, or bytes that it cannot decode."""
 
 
 class RefusedError(RecordError):
-    """A step or a sink refuses some row for what is in it; the others are not to blame."""
+    """A step or a sink refuses a row because of its values; the other rows are not affected.
+
+    `stage` says which of them: `step` or `write`.
+    """
+
+    def __init__(self, message: str, stage: str = "write") -> None:
+        super().__init__(message)
+        self.stage = stage
 
 
 def nearest(given: str, allowed: Sequence[str]) -> str:
-    """Say what was probably meant.
+    """Return a hint at the name that was probably meant.
 
     >>> nearest("bootstrap.server", ["bootstrap.servers", "client.id"])
     "did you mean 'bootstrap.servers'?"

@@ -1,4 +1,4 @@
-"""What Kafka holds, as one immutable value: every layer passes records in this form."""
+"""A record of Kafka as one immutable value: every layer passes records in this form."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Fields = tuple[str, int, int, Any, Any, "int | None", Headers, "PenstockError | 
 class Record(Struct, frozen=True, eq=False, gc=False):
     """One record of a topic. `timestamp` is in milliseconds since 1970, UTC.
 
-    A record that could not be read has an `error`; its key and value are then as Kafka holds them.
+    A record that could not be decoded has an `error`; its key and value are then the original bytes.
 
-    It only holds what librdkafka gave: a field is looked up when somebody asks, because a million
+    It wraps librdkafka's message: a field is read when it is accessed, because a million
     records a second leave no time to copy eight fields each.
 
     >>> record = Record.of("trades", 0, 7, key=b"A", value=b"1", timestamp=0)
@@ -43,50 +43,50 @@ class Record(Struct, frozen=True, eq=False, gc=False):
         headers: Iterable[tuple[str, bytes | None]] = (),
         error: PenstockError | None = None,
     ) -> Record:
-        """Make a record by hand, for a test or an example."""
+        """Create a record for a test or an example."""
         moment = (0, 0) if timestamp is None else (1, timestamp)
         message = Message(topic, partition, offset, key, value, list(headers), None, moment)
         return record_of(message, error)
 
     @property
     def topic(self) -> str:
-        """The topic."""
+        """Return the topic."""
         return self.message.topic()  # type: ignore[return-value]  # None only for events
 
     @property
     def partition(self) -> int:
-        """The partition of the topic."""
+        """Return the partition of the topic."""
         return self.message.partition()  # type: ignore[return-value]
 
     @property
     def offset(self) -> int:
-        """The place in the partition."""
+        """Return the offset in the partition."""
         return self.message.offset()  # type: ignore[return-value]
 
     @property
     def key(self) -> Any:
-        """The key: bytes, or what the key's format made of them."""
+        """Return the key: bytes, or the value decoded by the key's format."""
         return self.message.key()
 
     @property
     def value(self) -> Any:
-        """The value: bytes, or what the format made of them."""
+        """Return the value: bytes, or the value decoded by the format."""
         return self.message.value()
 
     @property
     def timestamp(self) -> int | None:
-        """Milliseconds since 1970, UTC; None where the record has none."""
+        """Return milliseconds since 1970, UTC, or None if the record has no timestamp."""
         kind, milliseconds = self.message.timestamp()
         return milliseconds if kind else None
 
     @property
     def headers(self) -> Headers:
-        """Names and values, in order; a name may come twice."""
+        """Return names and values, in order; a name may occur twice."""
         return tuple(self.message.headers() or ())  # type: ignore[arg-type]
 
     @property
     def time(self) -> datetime | None:
-        """The timestamp as an aware datetime, or None where the record has none."""
+        """Return the timestamp as an aware datetime, or None if the record has none."""
         if self.timestamp is None:
             return None
         return datetime.fromtimestamp(self.timestamp / 1000, timezone.utc)
@@ -108,9 +108,9 @@ class Record(Struct, frozen=True, eq=False, gc=False):
 
 
 class _FailedRecord(Record, frozen=True, eq=False, gc=True):
-    """A record with an error: one that is raised holds the frames that hold the record, in a circle."""
+    """A record with an error: a raised error refers to frames that refer to the record, in a cycle."""
 
 
 def record_of(message: Message, error: PenstockError | None) -> Record:
-    """The record of a message that may have an error, such that the collector can free it."""
+    """Return the record of a message that may have an error, in a form that the collector can free."""
     return Record(message) if error is None else _FailedRecord(message, error)

@@ -5,11 +5,20 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
 
-from penstock.pipeline import FAILED, registry
+from penstock.errors import ConfigError
+from penstock.formats import find_format
+from penstock.pipeline import FAILED, ORIGIN, registry
 
 RECORD = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -32,7 +41,62 @@ class Case:
     error: tuple[str, str] | None
 
 
+AVRO = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": "n", "type": "int"}, {"name": "s", "type": ["null", "string"]}],
+}
+# What protoc writes for `message R { int32 n = 1; string s = 2; }`.
+FIELD = FieldDescriptorProto
+PROTOBUF = FileDescriptorSet(
+    file=[
+        FileDescriptorProto(
+            name="r.proto",
+            syntax="proto3",
+            message_type=[
+                DescriptorProto(
+                    name="R",
+                    field=[
+                        FIELD(
+                            name="n", number=1, type=FIELD.TYPE_INT32, label=FIELD.LABEL_OPTIONAL
+                        ),
+                        FIELD(
+                            name="s", number=2, type=FIELD.TYPE_STRING, label=FIELD.LABEL_OPTIONAL
+                        ),
+                    ],
+                )
+            ],
+        )
+    ]
+)
+JSON_SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "s": {"type": "string"}},
+    "required": ["n"],
+}
+
 CASES = {
+    "avro": Case(
+        {"schema": AVRO},
+        b"\x02\x02\x02x",
+        {"n": 1, "s": "x"},
+        b"\x02\x08",
+        ("MalformedAvro", "branch 4 of a union of 2"),
+    ),
+    "protobuf": Case(
+        {"descriptor": "r.desc"},
+        b"\x08\x01\x12\x01x",
+        {"n": 1, "s": "x"},
+        b"\x08\x01\x12\x09x",
+        ("MalformedProtobuf", "these 5 bytes are not Protobuf"),
+    ),
+    "json_schema": Case(
+        {"schema": JSON_SCHEMA},
+        b'{"n": 1, "s": "x"}',
+        {"n": 1, "s": "x"},
+        b'{"n": "one"}',
+        ("WrongType", "n: found"),
+    ),
     "raw": Case({}, b"\xff", {"value": b"\xff", "topic": "t", "partition": 1}, None, None),
     "text": Case(
         {"column": "line"},
@@ -47,6 +111,41 @@ CASES = {
         {"n": 1, "s": "x"},
         b'{"n": "one"}',
         ("WrongType", "n: found"),
+    ),
+    "csv": Case(
+        {"schema": "n int not null, s string"},
+        b'1,"x"',
+        {"n": 1, "s": "x"},
+        b"one,x",
+        ("WrongType", "line 1, n: found the text 'one', declared int"),
+    ),
+    "arrow": Case(
+        {"schema": "n int not null, s string"},
+        find_format("arrow").encode({"n": 1, "s": "x"}),
+        {"n": 1, "s": "x"},
+        find_format("arrow").encode({"n": "one"}),
+        ("WrongType", "n: found string, declared int"),
+    ),
+    "dolphindb": Case(
+        {"schema": "n int not null, s string"},
+        find_format("dolphindb").encode({"n": 1, "s": "x"}),
+        {"n": 1, "s": "x"},
+        find_format("dolphindb").encode(["one"]),
+        ("WrongShape", "found a vector or a scalar"),
+    ),
+    "auto": Case(
+        {"schema": "n int not null, s string"},
+        b'[{"n": 1, "s": "x"}]',
+        {"n": 1, "s": "x"},
+        find_format("arrow").encode({"n": "one"}),
+        ("WrongType", "n: found string, declared int"),
+    ),
+    "primitive": Case(
+        {"type": "long", "column": "n"},
+        bytes(7) + b"\x05",
+        {"n": 5},
+        b"short",
+        ("FormatError", "long is 8 bytes long, not 5"),
     ),
     "python": Case(
         {"function": upper, "schema": "v string not null"},
@@ -72,10 +171,12 @@ def test_every_decode_has_a_case() -> None:
 
 
 @pytest.fixture(params=sorted(CASES))
-def case(request: pytest.FixtureRequest) -> Any:
+def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     case = CASES[request.param]
     cls = registry.component("decode", request.param)
-    return case, cls.model_validate(case.options)
+    monkeypatch.chdir(tmp_path)
+    Path("r.desc").write_bytes(PROTOBUF.SerializeToString())
+    return case, cls.model_validate(case.options).bind(["t"])
 
 
 def test_a_good_record_becomes_its_row(spark: Any, case: Any) -> None:
@@ -160,3 +261,37 @@ def test_metadata_stands_beside_the_right_row(spark: Any) -> None:
         good = [row for row in rows if row[FAILED] is None]
         assert [row["kafka_offset"] for row in good] == [0, 2]
         assert [row["kafka_key"] for row in good] == [b"k", b"k"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"schema": "Kafka_Offset int", "metadata": ["offset"]},
+        {"schema": "id int", "key": {"json": {"schema": "ID int"}}, "key_prefix": ""},
+        {
+            "schema": "id int",
+            "key": {"json": {"schema": "topic string"}},
+            "key_prefix": "kafka_",
+            "metadata": ["topic"],
+        },
+        {"schema": "id int", "rest": "kafka_topic", "metadata": ["topic"]},
+        {"schema": f"{FAILED} bigint"},
+    ],
+)
+def test_value_key_and_metadata_cannot_have_a_column_in_common(
+    spark: Any, options: dict[str, Any]
+) -> None:
+    decode: Any = registry.component("decode", "json").model_validate(options)
+    with pytest.raises(ConfigError, match="have one name for Spark"):
+        decode.decode(records(spark, [b"{}"]))
+
+
+def test_the_origin_of_a_row_is_not_confused_with_its_own_columns(spark: Any) -> None:
+    options = {"schema": "kafka_offset int, kafka_topic string", "metadata": ["partition"]}
+    decode: Any = registry.component("decode", "json").model_validate(options)
+    value = b'{"kafka_offset": 7, "kafka_topic": "mine"}'
+
+    (row,) = decode.traced(records(spark, [value])).collect()
+
+    own = {"kafka_offset": 7, "kafka_topic": "mine", "kafka_partition": 1, FAILED: None}
+    assert row.asDict() == own | dict(zip(ORIGIN, ("t", 1, 0), strict=True))

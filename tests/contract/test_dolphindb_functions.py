@@ -21,7 +21,7 @@ FUNCTIONS = [*LIST["functions"], *LIST["tables"]]
 
 BUILT = [pytest.param(row, id=row["name"]) for row in FUNCTIONS]
 
-TOLD = [pytest.param(row, id=row["id"]) for row in LIST["errors"]]
+ERRORS = [pytest.param(row, id=row["id"]) for row in LIST["errors"]]
 
 
 def test_the_list_has_every_function_of_both_versions() -> None:
@@ -55,7 +55,7 @@ def test_a_function_has_a_word_about_it_and_a_test_of_what_it_does(row: dict[str
     assert row["name"] in marked_with("documented")
 
 
-@pytest.mark.parametrize("error", TOLD)
+@pytest.mark.parametrize("error", ERRORS)
 def test_a_documented_error_has_a_test(error: dict[str, Any]) -> None:
     assert error["id"] in marked_with("documented_error")
 

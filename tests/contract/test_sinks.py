@@ -13,6 +13,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import StructType
+from tests.contract.labels import writes_that_look_alike
 from tests.services.postgres import PASSWORD
 
 from penstock import Connection, memory_table
@@ -23,7 +24,7 @@ SCHEMA = (
     "id bigint, name string, price decimal(10,2), day date, at timestamp, tags array<string>, "
     "quote struct<bid:double,ask:double>, extra map<string,int>, flag boolean"
 )
-ALL = ["console", "delta", "discard", "files", "iceberg", "jdbc", "kafka", "memory"]
+ALL = ["console", "delta", "discard", "files", "iceberg", "database", "kafka", "memory"]
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
@@ -66,7 +67,7 @@ def targets(
             {"table": unique},
             lambda: memory_table(unique).to_arrow().column("id").to_pylist(),
         ),
-        "jdbc": (
+        "database": (
             {"url": postgres.url, "password": PASSWORD, "table": unique},
             lambda: postgres.values(unique, "id"),
         ),
@@ -92,12 +93,17 @@ def test_rows_of_all_types_arrive_batch_after_batch(
 ) -> None:
     options, read = targets[name]
     sink: Any = registry.component("sink", name).model_validate(options)
-    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
 
-    with redirect_stdout(targets["printed"]):
+    with (
+        redirect_stdout(targets["printed"]),
+        sink.open(Opening(spark, "p", connection)) as writer,
+    ):
+        writer.prepare(schema_of(SCHEMA))
         for batch_id, numbers in enumerate([[1, 2], [], [3]]):
             rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)
-            sink.write(Batch(rows, "p", 0, batch_id, connection))
+            batch = Batch(rows, "p", 0, batch_id, connection)
+            writer.write(batch)
+            writer.maintain(batch)
 
     if read is not None:
         assert sorted(read()) == [1, 2, 3]
@@ -114,8 +120,9 @@ def test_values_keep_their_types_in_tables(
     }
     for name, read in readers.items():
         sink: Any = registry.component("sink", name).model_validate(targets[name][0])
-        sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection))
-        sink.write(Batch(spark.createDataFrame([row(7)], SCHEMA), "p", 0, 0, connection))
+        with sink.open(Opening(spark, "p", connection)) as writer:
+            writer.prepare(schema_of(SCHEMA))
+            writer.write(Batch(spark.createDataFrame([row(7)], SCHEMA), "p", 0, 0, connection))
 
         (found,) = read().to_pylist()
 
@@ -128,7 +135,7 @@ def test_values_keep_their_types_in_tables(
         assert found["flag"] is None
 
 
-EXACT = ["delta", "files", "iceberg", "jdbc", "kafka", "memory"]
+EXACT = ["delta", "files", "iceberg", "database", "kafka", "memory"]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -146,20 +153,19 @@ def test_a_batch_that_is_run_again_replaces_what_it_wrote(
     options, read = targets[name]
     sink: Any = registry.component("sink", name).model_validate(options)
     exact = Delivery.EXACTLY_ONCE
-    sink.prepare(Opening(spark, schema_of(SCHEMA), "p", connection, exact))
+    writers: dict[str, Any] = {}
 
-    def write(pipeline: str, batch_id: int, *numbers: int) -> None:
+    def write(pipeline: str, batch_id: int, part: int, numbers: list[int]) -> None:
+        if pipeline not in writers:
+            writers[pipeline] = sink.open(Opening(spark, pipeline, connection, exact))
+            writers[pipeline].prepare(schema_of(SCHEMA))
         rows = spark.createDataFrame([row(n) for n in numbers], SCHEMA)
-        sink.write(Batch(rows, pipeline, 0, batch_id, connection, delivery=exact))
+        batch = Batch(rows, pipeline, 1, batch_id, connection, part=part, delivery=exact)
+        writers[pipeline].write(batch)
 
-    write("p", 1, 1, 2)
-    write("p", 11, 3)
-    # Another pipeline writes to the same table; its name begins like the first one's batch.
-    write("p-0-1", 1, 4)
-    write("p", 1, 1, 2)
-    write("p", 1, 1, 2)
+    expected = writes_that_look_alike(write)
 
-    assert sorted(read()) == [1, 2, 3, 4]
+    assert sorted(read()) == expected
 
 
 @pytest.mark.parametrize("text", ["json", "csv"])
@@ -183,9 +189,10 @@ def test_what_a_table_holds_can_be_read_back(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
 ) -> None:
     sink: Any = registry.component("sink", name).model_validate(targets[name][0])
-    opening = Opening(spark, schema_of(SCHEMA), "p", connection)
-    assert sink.read_back(opening) is None
-    sink.prepare(opening)
-    sink.write(Batch(spark.createDataFrame([row(1), row(2)], SCHEMA), "p", 0, 0, connection))
+    with sink.open(Opening(spark, "p", connection)) as writer:
+        assert writer.read_back(schema_of(SCHEMA)) is None
+        writer.prepare(schema_of(SCHEMA))
+        writer.write(Batch(spark.createDataFrame([row(1), row(2)], SCHEMA), "p", 0, 0, connection))
 
-    assert sorted(found.id for found in sink.read_back(opening).collect()) == [1, 2]
+        found = writer.read_back(schema_of(SCHEMA)).collect()
+    assert sorted(each.id for each in found) == [1, 2]

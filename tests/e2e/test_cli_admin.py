@@ -78,10 +78,10 @@ def test_a_topic_is_altered_and_shows_it(run: Run, made: str) -> None:
     assert "setting\tvalue\tsource" in lines
     assert "retention.ms\t60000\ttopic" in lines
     assert "cleanup.policy\tdelete\tdefault" in lines
-    told = json.loads(run("topics", "describe", made, "--all", "--json")[0])
-    assert told["config"] == {"retention.ms": "60000"}
+    document = json.loads(run("topics", "describe", made, "--all", "--json")[0])
+    assert document["config"] == {"retention.ms": "60000"}
     wanted = {"name": "retention.ms", "value": "60000", "source": "topic", "read_only": False}
-    assert wanted in told["settings"]
+    assert wanted in document["settings"]
 
 
 def test_a_setting_that_the_broker_refuses_is_one_line(run: Run, made: str) -> None:
@@ -137,9 +137,9 @@ def test_a_reset_moves_the_group(
 
 
 def test_a_plan_is_json_when_asked(run: Run, made: str) -> None:
-    told = json.loads(run("groups", "reset", made, "--to", "2", "--dry-run", "--json")[0])
-    assert (told["group"], told["state"]) == (made, "empty")
-    assert [(m["partition"], m["new"], m["change"]) for m in told["moves"]] == [
+    document = json.loads(run("groups", "reset", made, "--to", "2", "--dry-run", "--json")[0])
+    assert (document["group"], document["state"]) == (made, "empty")
+    assert [(m["partition"], m["new"], m["change"]) for m in document["moves"]] == [
         (0, 2, -1),
         (1, 2, 1),
     ]
@@ -148,7 +148,7 @@ def test_a_plan_is_json_when_asked(run: Run, made: str) -> None:
 def test_a_new_group_is_announced(run: Run, made: str) -> None:
     wanted = ["--to", "1", "--topic", made, "--dry-run"]
     _, err = run("groups", "reset", f"{made}-new", *wanted)
-    assert f"there is no group {made}-new yet: this makes it" in err
+    assert f"group {made}-new does not exist yet: this creates it" in err
 
 
 def test_a_group_that_is_read_is_not_reset(run: Run, made: str, connection: Connection) -> None:
@@ -182,12 +182,12 @@ def test_the_cluster_is_shown(run: Run, made: str, connection: Connection) -> No
     host, _, port = connection.brokers.partition(":")
     out, err = run("cluster")
     assert out == f"id\thost\tport\track\trole\n1\t{host}\t{port}\t\tcontroller\n"
-    told: dict[str, Any] = json.loads(run("cluster", "--json")[0])
-    assert err == f"cluster {told['id']}, 1 broker, controller 1\n"
-    assert list(told) == ["id", "controller", "brokers", "consumerGroups", "topics"]
-    assert told["brokers"] == [{"id": 1, "host": host, "port": int(port)}]
-    assert told["consumerGroups"][made]["state"] == "Empty"
-    assert [row["id"] for row in told["topics"][made]] == [0, 1]
+    document: dict[str, Any] = json.loads(run("cluster", "--json")[0])
+    assert err == f"cluster {document['id']}, 1 broker, controller 1\n"
+    assert list(document) == ["id", "controller", "brokers", "consumerGroups", "topics"]
+    assert document["brokers"] == [{"id": 1, "host": host, "port": int(port)}]
+    assert document["consumerGroups"][made]["state"] == "Empty"
+    assert [row["id"] for row in document["topics"][made]] == [0, 1]
 
 
 @pytest.fixture(scope="module")
@@ -227,13 +227,15 @@ def test_rules_are_added_listed_and_removed(guarded: Broker, tmp_path: Path) -> 
     )
     assert (rule["principal"], rule["resource"]) == ("User:alice", "topic")
     _, err = run("acls", "remove", "--principal", "User:alice", given="\n", code=1)
-    assert err == "remove these 2 rules? [y/N] nothing was removed\n"
+    assert err == "remove these 2 ACLs? [y/N] nothing was removed\n"
     _, err = run("acls", "remove", "--principal", "User:alice", "--yes")
-    assert err == "2 rules removed\n"
+    assert err == "2 ACLs removed\n"
     assert len(json.loads(run("acls", "list", "--json")[0])) == 1
 
 
-def test_who_may_not_is_told_so_and_no_secret_is_shown(guarded: Broker, tmp_path: Path) -> None:
+def test_a_missing_permission_is_reported_and_no_secret_is_shown(
+    guarded: Broker, tmp_path: Path
+) -> None:
     run = as_user(guarded, tmp_path, "alice")
     for args in (["list"], ["add", "User:alice", "all", "topic", "*"]):
         out, err = run("-vv", "acls", *args, code=1)

@@ -286,14 +286,14 @@ def test_the_doctor_finds_the_broker_and_says_when_it_is_away(cli: Cli) -> None:
     cli.brokers = "127.0.0.1:1"
     found = {f["what"]: f for f in json.loads(cli.run("doctor", "--json", code=3)[0])}
     assert found["connection"]["state"] == "problem"
-    assert "penstock broker start" in found["connection"]["mend"]
+    assert "penstock broker start" in found["connection"]["fix"]
 
 
 def test_on_a_new_machine_no_connection_is_a_note_that_says_how_to_get_one(cli: Cli) -> None:
     cli.brokers = ""
     found = {f["what"]: f for f in json.loads(cli.run("doctor", "--json")[0])}
     assert found["connection"]["state"] == "note"
-    assert "penstock broker start" in found["connection"]["mend"]
+    assert "penstock broker start" in found["connection"]["fix"]
 
 
 def test_a_settings_file_that_cannot_be_read_is_a_problem(cli: Cli, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_settings_file_that_cannot_be_read_is_a_problem(cli: Cli, tmp_path: Pa
     (tmp_path / "penstock.yaml").write_text("connections: [")
     found = {f["what"]: f for f in json.loads(cli.run("doctor", "--json", code=3)[0])}
     assert found["connection"]["state"] == "problem"
-    assert "penstock.yaml" in found["connection"]["mend"]
+    assert "penstock.yaml" in found["connection"]["fix"]
 
 
 def test_the_doctor_says_when_java_is_missing(cli: Cli, tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_the_doctor_says_when_java_is_missing(cli: Cli, tmp_path: Path) -> None:
     assert done.returncode == 3
     (java,) = [f for f in json.loads(done.stdout) if f["what"] == "java"]
     assert java["state"] == "problem"
-    assert "Java" in java["mend"]
+    assert "Java" in java["fix"]
 
 
 def test_logs_are_json_on_stderr_when_asked(cli: Cli) -> None:
@@ -326,3 +326,26 @@ def test_logs_are_json_on_stderr_when_asked(cli: Cli) -> None:
     logged = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert {"debug"} == {line["level"] for line in logged if "librdkafka" in line["logger"]}
     assert any("Connection refused" in line["event"] for line in logged)
+
+
+def test_infer_prints_a_definition_that_check_takes(
+    cli: Cli, made: str, connection: Connection, tmp_path: Path
+) -> None:
+    values = [b'{"id": 1, "at": "2024-01-01T10:00:00Z", "v": 1}', b'{"id": 2, "v": "x"}', b"no"]
+    with Producer(connection) as producer:
+        for value in values:
+            producer.produce(made, None, value)
+
+    definition, said = cli.run("infer", made)
+
+    assert "1 record of 3 are not JSON objects" in said
+    assert b"id: bigint" in definition
+    assert b"at: timestamp" in definition
+    assert b"rest: rest" in definition
+    (tmp_path / "inferred.yaml").write_bytes(definition)
+    cli.run("check", "inferred.yaml")
+
+
+def test_infer_says_when_a_topic_has_no_json_objects(cli: Cli, made: str) -> None:
+    _, said = cli.run("infer", made, code=2)
+    assert "no field was found in 0 records" in said

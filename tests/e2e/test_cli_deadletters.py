@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -12,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import Connection
-from penstock.testing import fill
+from penstock.testing import eventually, fill, read_all
 
 DEFINITION = """\
 name: {name}
@@ -42,7 +44,7 @@ def penstock(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[s
     return done
 
 
-def test_letters_are_listed_shown_mended_and_dropped(
+def test_letters_are_listed_shown_edited_and_dropped(
     definition: Path, unique: str, tmp_path: Path
 ) -> None:
     penstock("run", "--once", definition)
@@ -53,16 +55,16 @@ def test_letters_are_listed_shown_mended_and_dropped(
     ]
     assert listed.stderr == "2 dead letters\n"
 
-    told = penstock("deadletters", "show", "--json", definition, f"{unique}-0-2")
-    shown = orjson.loads(told.stdout)
+    result = penstock("deadletters", "show", "--json", definition, f"{unique}-0-2")
+    shown = orjson.loads(result.stdout)
     assert (shown["value"], shown["error_type"]) == ('{"n": "x"}', "WrongType")
     raw = penstock("deadletters", "show", "--value", definition, f"{unique}-0-1")
     assert raw.stdout == "oops"
 
-    mended = tmp_path / "value.json"
-    mended.write_text('{"n": 7}')
+    corrected = tmp_path / "value.json"
+    corrected.write_text('{"n": 7}')
     done = penstock(
-        "deadletters", "replay", "--yes", definition, f"{unique}-0-2", "--value-file", mended
+        "deadletters", "replay", "--yes", definition, f"{unique}-0-2", "--value-file", corrected
     )
     assert done.stderr.splitlines()[-1] == "1 dead letter replayed: 1 row written, 0 failed again"
     assert sorted(pq.read_table(tmp_path / "table").column("n").to_pylist()) == [1, 2, 7]
@@ -76,6 +78,74 @@ def test_what_is_meant_must_be_said(definition: Path, unique: str) -> None:
     refused = penstock("deadletters", "replay", definition, code=2)
     assert "say which dead letters to replay: ids, --stage" in refused.stderr
     unknown = penstock("deadletters", "show", definition, f"{unique}-0-9", code=2)
-    assert f"there is no dead letter '{unique}-0-9'; none is waiting" in unknown.stderr
+    assert f"there is no dead letter '{unique}-0-9'; there is none" in unknown.stderr
+    assert (
+        penstock("deadletters", "list", definition, "--stage", "late").stderr == "0 dead letters\n"
+    )
     wrong = penstock("deadletters", "list", definition, "--since", "yesterday", code=2)
     assert "--since 'yesterday' is not a time; allowed: ISO-8601" in wrong.stderr
+
+
+BAD = 20
+
+
+@pytest.fixture
+def fixed(connection: Connection, unique: str, tmp_path: Path) -> Path:
+    """A pipeline that has put 20 letters away, with a definition that now takes their records."""
+    fill(connection, unique, ['{"n": 1}', *(f"bad {n:02}" for n in range(BAD))])
+    text = DEFINITION.format(name=unique, brokers=connection.brokers, folder=tmp_path)
+    database = f'{{database: {{url: "sqlite:///{tmp_path}/rows.db", table: rows}}}}'
+    text = text.replace(f'{{files: "{tmp_path}/table"}}', database)
+    before = tmp_path / "before.yaml"
+    before.write_text(text)
+    penstock("run", "--once", before)
+    step = 'steps: [{sql: "SELECT CAST(substring(value, 5) AS bigint) AS n FROM rows"}]'
+    decode = '{json: {schema: "n bigint not null"}}'
+    file = tmp_path / "fixed.yaml"
+    file.write_text(text.replace(decode, f"text\n{step}"))
+    return file
+
+
+def rows_of(tmp_path: Path) -> list[int]:
+    with closing(sqlite3.connect(tmp_path / "rows.db")) as database:
+        return sorted(n for (n,) in database.execute("SELECT n FROM rows"))
+
+
+def replaying(file: Path) -> subprocess.Popen[str]:
+    command = [str(Path(sys.executable).with_name("penstock")), "deadletters", "replay"]
+    return subprocess.Popen(
+        [*command, str(file), "--all", "--yes"], stdout=subprocess.DEVNULL, text=True
+    )
+
+
+def test_replays_at_the_same_time_on_two_machines_write_each_letter_once(
+    fixed: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text(fixed.read_text().replace("/state", "/state-of-another-machine"))
+
+    both = [replaying(file) for file in (fixed, elsewhere)]
+    assert [process.wait(300) for process in both] == [0, 0]
+    # Where each saw the plan of the other, neither took the letters.
+    penstock("deadletters", "replay", "--yes", fixed, "--all")
+
+    assert rows_of(tmp_path) == sorted([1, *range(BAD)])
+    assert penstock("deadletters", "list", "--json", fixed).stdout == "[]\n"
+
+
+def test_a_replay_that_was_killed_is_finished_by_the_next_one(
+    fixed: Path, connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    def has_begun() -> bool:
+        found = read_all(connection, f"{unique}.dead-letters")
+        return any(("penstock.stage", b"begun") in record.headers for record in found)
+
+    process = replaying(fixed)
+    eventually(has_begun, timeout=120)
+    process.kill()
+    process.wait(60)
+
+    penstock("deadletters", "replay", "--yes", fixed, "--all")
+
+    assert rows_of(tmp_path) == sorted([1, *range(BAD)])
+    assert penstock("deadletters", "list", "--json", fixed).stdout == "[]\n"

@@ -140,18 +140,18 @@ def test_a_running_process_takes_new_jobs_and_ends_cancelled_ones(
     )
     penstock("jobs", "create", file)
     eventually(lambda: processed(home, unique) == 1, timeout=180, every=0.5)
-    assert "there is a job" in penstock("jobs", "create", file, code=2).stderr
+    assert "already exists" in penstock("jobs", "create", file, code=2).stderr
 
     penstock("jobs", "cancel", unique, "--yes")
     eventually(lambda: processed(home, unique) == -1, timeout=120, every=0.5)
     assert listed(penstock) == {}
 
 
-def test_what_is_wrong_is_told(penstock: Penstock) -> None:
+def test_mistakes_are_reported(penstock: Penstock) -> None:
     assert "which topics does 'x' read" in penstock("jobs", "create", "x", code=2).stderr
     wrong = penstock("jobs", "create", "x", "-t", "t", "--table", "nonsense", code=2)
-    assert "--table 'nonsense' is no sink" in wrong.stderr
-    assert "no job is kept" in penstock("jobs", "list").stderr
+    assert "--table 'nonsense' is not a sink" in wrong.stderr
+    assert "there are no jobs" in penstock("jobs", "list").stderr
 
 
 SCRIPT = """\

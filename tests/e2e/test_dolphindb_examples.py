@@ -174,7 +174,7 @@ def test_offsets_by_hand(run: Run) -> None:
         ["0", "0", "-1001"],
         head,
         ["0", "0", "-1000"],
-        ["(-1001,", "-1001)"],
+        ["(0,", "0)"],
         head,
         ["0", "0", "4"],
     ]
@@ -188,7 +188,7 @@ def test_queues_and_events(run: Run) -> None:
         "[123.456]",
         "1",
         "(0, 1)",
-        "''",
+        "'Success'",
         "True",
     ]
 

@@ -24,7 +24,9 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 
 @pytest.fixture(autouse=True)
-def _as_a_user(connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _as_a_user(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_memory_tables: None
+) -> None:
     """In a folder of its own, with the broker named by the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", connection.brokers)

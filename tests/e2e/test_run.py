@@ -74,7 +74,7 @@ def test_ctrl_c_finishes_the_batch_and_the_next_run_goes_on(
     _, printed = running.communicate(timeout=60)
 
     assert running.returncode == 130
-    assert "stopping after the running batch" in printed
+    assert "stopping after the current batch" in printed
     assert "Traceback" not in printed
     fill(connection, unique, [{"n": n} for n in range(10, 15)])
     assert penstock("run", "--once", definition).returncode == 0
@@ -122,7 +122,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
     refused(penstock("run", tmp_path / "bad.yaml"), 2, "line 3", "not YAML")
 
 
-def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(
         "name: x\nsource:\n  kafka: {topic: t}\ndecode: {json: {schema: n strin}}\n"
         "sink: {files: {path: /tmp/t, partition_by: 5}}\ndelivery: exactly-once\n"
@@ -176,7 +176,7 @@ def test_a_broker_that_is_away_is_named_with_what_to_do(tmp_path: Path) -> None:
     refused(penstock("run", tmp_path / "away.yaml"), 4, "127.0.0.1:1", "penstock broker start")
 
 
-def test_missing_java_is_told_with_how_to_get_it(
+def test_missing_java_is_reported_with_how_to_get_it(
     connection: Connection, unique: str, definition: Path, tmp_path: Path
 ) -> None:
     fill(connection, unique, [{"n": 1}])
@@ -199,5 +199,5 @@ def test_missing_java_is_told_with_how_to_get_it(
 def test_a_state_folder_that_cannot_be_written_is_named(
     connection: Connection, unique: str, definition: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "state").write_text("a file is in the way")
+    (tmp_path / "state").write_text("not a folder")
     refused(penstock("run", definition), 3, f"{tmp_path}/state", "give it a folder with 'state:'")

@@ -42,7 +42,7 @@ def run(settings: dict[str, object]) -> None:
         with Consumer(connection, **group) as consumer:
             consumer.subscribe(str(settings["source"]))
             while True:
-                records = consumer.poll_batch(int(str(settings["batch"])), 50)
+                records = consumer.poll_batch(int(str(settings["batch"])), 0.05)
                 if records:
                     with producer.transaction():
                         copy(consumer, producer, records, settings)

@@ -24,7 +24,7 @@ def main(place: str, topic: str, brokers: str, folder: str, postgres: str) -> No
         tables = {
             "memory": Table(COLUMNS),
             "files": Table(COLUMNS, {"files": f"{folder}/table"}),
-            "database": Table(COLUMNS, {"jdbc": database}),
+            "database": Table(COLUMNS, {"database": database}),
         }
         for kind, table in tables.items():
             create_job(

@@ -16,7 +16,7 @@ def run(brokers: str, topic: str, **settings: object) -> None:
     with Consumer(connection, group=topic, **settings) as consumer:
         consumer.subscribe(topic)
         while True:
-            for record in consumer.poll_batch(10, 50):
+            for record in consumer.poll_batch(10, 0.05):
                 print(record.partition, record.offset, flush=True)
                 consumer.commit(record)
 

@@ -42,7 +42,7 @@ def ordeal(single: Broker) -> dict[str, Ledger]:
         ]
         wait_for_progress(flows, SOME)
         single.kill()
-        wait_until_told(flows)
+        wait_for_errors(flows)
         single.restart()
         wait_for_progress(flows, SOME)
         single.restart()
@@ -50,10 +50,10 @@ def ordeal(single: Broker) -> dict[str, Ledger]:
     return {kind: flow.ledger for kind, flow in zip(names, flows, strict=True)}
 
 
-def wait_until_told(flows: list[Traffic]) -> None:
+def wait_for_errors(flows: list[Traffic]) -> None:
     """Wait for the writers' callbacks. A reader's comes with its next poll, when it has committed."""
     for ledger in (flow.ledger for flow in flows):
-        eventually(lambda w=ledger: w.broken or "ERROR" in {told[0] for told in w.writer_told})
+        eventually(lambda w=ledger: w.broken or "ERROR" in {error[0] for error in w.writer_errors})
 
 
 @pytest.fixture(params=list(KINDS))
@@ -88,21 +88,21 @@ def test_the_reader_commits_on(single: Broker, ledger: Ledger) -> None:
         assert admin.committed(topic) == admin.latest(admin.partitions([topic]))
 
 
-def test_the_error_callbacks_were_told(single: Broker, ledger: Ledger) -> None:
-    for told in (ledger.writer_told, ledger.reader_told):
-        names = {(level, name) for level, name, _ in told}
+def test_the_error_callbacks_were_called(single: Broker, ledger: Ledger) -> None:
+    for errors in (ledger.writer_errors, ledger.reader_errors):
+        names = {(level, name) for level, name, _ in errors}
         assert names == {("ERROR", "_ALL_BROKERS_DOWN"), ("WARNING", "_TRANSPORT")}
-        refused = [text for _, name, text in told if name == "_TRANSPORT"]
+        refused = [text for _, name, text in errors if name == "_TRANSPORT"]
         assert any(single.bootstrap_servers in text for text in refused)
 
 
-async def made_while_away(broker: Broker, topic: str, told: list[str]) -> list[Record | None]:
+async def made_while_away(broker: Broker, topic: str, errors: list[str]) -> list[Record | None]:
     """Make all four clients, send and subscribe, let the broker come, and give what is read."""
     connection, reader = broker.connection, {"auto_offset_reset": "earliest"}
     groups = f"{topic}-sync", f"{topic}-asyncio"
     with (
         Producer(connection) as producer,
-        Consumer(connection, groups[0], **reader, on_error=lambda *e: told.append(e[1])) as sync,
+        Consumer(connection, groups[0], **reader, on_error=lambda *e: errors.append(e[1])) as sync,
     ):
         async with (
             AsyncProducer(connection) as twin,
@@ -111,12 +111,12 @@ async def made_while_away(broker: Broker, topic: str, told: list[str]) -> list[R
             sent = producer.produce(topic, "k", "sync"), await twin.produce(topic, "k", "asyncio")
             sync.subscribe(topic)
             consumer.subscribe(topic)
-            eventually(lambda: sync.poll(100) is None and "_ALL_BROKERS_DOWN" in told)
-            assert await consumer.poll(500) is None
+            eventually(lambda: sync.poll(0.1) is None and "_ALL_BROKERS_DOWN" in errors)
+            assert await consumer.poll(0.5) is None
             await asyncio.to_thread(broker.restart)
             assert {sent[0].result(60).offset, (await sent[1]).offset} == {0, 1}
-            found = [sync.poll(30_000), sync.poll(30_000)]
-            return [*found, await consumer.poll(30_000), await consumer.poll(30_000)]
+            found = [sync.poll(30), sync.poll(30)]
+            return [*found, await consumer.poll(30), await consumer.poll(30)]
 
 
 def test_clients_that_are_made_while_the_broker_is_away_work_when_it_comes(
@@ -124,8 +124,8 @@ def test_clients_that_are_made_while_the_broker_is_away_work_when_it_comes(
 ) -> None:
     fill(single.connection, unique, [])
     single.kill()
-    told: list[str] = []
-    found = asyncio.run(made_while_away(single, unique, told))
+    errors: list[str] = []
+    found = asyncio.run(made_while_away(single, unique, errors))
     values = [record.value for record in found if record is not None]
     assert sorted(values) == [b"asyncio", b"asyncio", b"sync", b"sync"]
     assert values[:2] == values[2:]

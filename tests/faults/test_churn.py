@@ -20,8 +20,8 @@ from tests.faults.churn_driver import definition
 from penstock import Admin, Connection, start
 from penstock.testing import eventually, fill
 
-ROUNDS = 50
-KILLED_IN = (12, 30)
+ROUNDS = 30
+KILLED_IN = (8, 20)
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -93,11 +93,11 @@ def killed(brokers: str, name: str, folder: Path) -> Iterator[None]:
     """Run the pipeline in a process of its own, past its first batch, and kill it with -9 at the end."""
     command = [sys.executable, "-m", "tests.faults.churn_driver", brokers, name, str(folder)]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with (folder / "driver.log").open("ab") as told:
+    with (folder / "driver.log").open("ab") as output:
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=output,
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )
@@ -149,10 +149,10 @@ def test_every_record_of_every_topic_that_is_left_is_in_the_table_once(
     found = rows(tmp_path / "table")
     expected = {n for topic in churn.living for n in topic.sent}
     gone = {n for topic in churn.dead for n in topic.sent}
-    told = f"CHURN_SEED={seed} runs the same rounds again"
-    assert sorted(expected - found.keys()) == [], told
-    assert {n: times for n, times in found.items() if times > 1} == {}, told
-    assert found.keys() <= expected | gone, told
+    hint = f"CHURN_SEED={seed} runs the same rounds again"
+    assert sorted(expected - found.keys()) == [], hint
+    assert {n: times for n, times in found.items() if times > 1} == {}, hint
+    assert found.keys() <= expected | gone, hint
     with Admin(connection) as admin:
         ends = admin.latest(admin.partitions([topic.name for topic in churn.living]))
-        assert admin.committed(unique, ends) == ends, told
+        assert admin.committed(unique, ends) == ends, hint

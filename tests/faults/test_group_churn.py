@@ -82,7 +82,7 @@ class Member(Thread):
         with Consumer(self._connection, **self._settings) as consumer:
             consumer.subscribe(self._topic, on_revoked=commit, on_lost=self._lost)
             while not self._stop_asked.is_set():
-                self._handle(consumer.poll_batch(20, 50))
+                self._handle(consumer.poll_batch(20, 0.05))
 
     def has_more(self) -> Callable[[], bool]:
         """Whether it handles records, or the whole is broken anyway."""
@@ -111,7 +111,7 @@ class AsyncMember(Member):
         async with AsyncConsumer(self._connection, **self._settings) as consumer:
             consumer.subscribe(self._topic, on_revoked=commit, on_lost=self._lost)
             while not self._stop_asked.is_set():
-                self._handle(await consumer.poll_batch(3, 50))
+                self._handle(await consumer.poll_batch(3, 0.05))
 
 
 def commit(consumer: Consumer, partitions: list[tuple[str, int]]) -> None:
@@ -175,10 +175,10 @@ def lose_one(connection: Connection, topic: str, settings: dict[str, Any]) -> Ou
     outcome = Outcome()
     fill(connection, topic, [], partitions=PARTITIONS)
     stays = Member(connection, topic, outcome, settings)
-    told = {"brokers": connection.brokers, "topic": topic, "auto.offset.reset": "earliest"}
+    given = {"brokers": connection.brokers, "topic": topic, "auto.offset.reset": "earliest"}
     with records(connection, topic, outcome):
         stays.start()
-        command = [sys.executable, str(MEMBER), json.dumps(told | settings)]
+        command = [sys.executable, str(MEMBER), json.dumps(given | settings)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             heard = [process.stdout.readline() for _ in range(30)]

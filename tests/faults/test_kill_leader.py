@@ -103,12 +103,12 @@ def test_each_key_is_in_order(cluster: Broker, ledger: Ledger) -> None:
 
 def test_a_record_is_where_its_delivery_said(cluster: Broker, ledger: Ledger) -> None:
     places = {(r.partition, r.offset): r.value for r in stored(cluster, ledger)}
-    told = [r for r in ledger.acknowledged if r.offset is not None]
+    confirmed = [r for r in ledger.acknowledged if r.offset is not None]
     # A record that was sent again and was there already is acknowledged without an offset.
     again = {(r.partition, r.value) for r in ledger.acknowledged if r.offset is None}
 
-    assert {(r.partition, r.offset): r.value for r in told}.items() <= places.items()
-    assert len(told) + len(again) == len(places)
+    assert {(r.partition, r.offset): r.value for r in confirmed}.items() <= places.items()
+    assert len(confirmed) + len(again) == len(places)
     assert again <= {(partition, value) for (partition, _), value in places.items()}
 
 

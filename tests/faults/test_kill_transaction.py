@@ -1,4 +1,4 @@
-"""A process dies or is late inside a transaction: nobody sees half of it, and the next one goes on."""
+"""A process dies or is late inside a transaction: no one reads a part of it, and the next one goes on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Copier:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """With -9; a dead one is no error."""
+        """With -9; a dead one is fine."""
         with self._process:
             self._process.kill()
 
@@ -85,7 +85,7 @@ def output(connection: Connection, unique: str, isolation: str = "read_committed
     """What a reader of the output sees now."""
     with Admin(connection) as admin:
         ends = admin.latest(admin.partitions([f"{unique}-out"]))
-    with Consumer(connection, isolation_level=isolation, timeout_ms=100) as consumer:
+    with Consumer(connection, isolation_level=isolation, timeout=0.1) as consumer:
         batches = read_span(consumer, dict.fromkeys(ends, 0), ends)
         return [record.value for batch in batches for record in batch]
 
@@ -169,7 +169,9 @@ def test_a_second_producer_of_the_same_name_fences_the_first(
     assert output(connection, unique) == [b"of the second"]
 
 
-def test_a_fenced_producer_is_told_by_its_deliveries(connection: Connection, unique: str) -> None:
+def test_a_fenced_producer_gets_errors_from_its_deliveries(
+    connection: Connection, unique: str
+) -> None:
     fill(connection, f"{unique}-out", [])
     first = Producer(connection, transactional_id=unique)
     first.begin_transaction()

@@ -22,7 +22,7 @@ from tests.integration.stateful.flows import dead, trade
 from penstock import Admin, Connection, start
 from penstock.testing import eventually, fill
 
-KILLS = int(os.environ.get("PENSTOCK_WINDOW_KILLS", "3"))
+KILLS = int(os.environ.get("PENSTOCK_WINDOW_KILLS", "2"))
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240.0
 # A batch of the last day of trades makes all windows before it final.

@@ -28,7 +28,7 @@ SURE = {"acks": "all", "enable.idempotence": True}
 # How long the last records may take to be delivered and read, when all brokers are there again: on a slow
 # machine a reader that missed its session (45 s) must join once more before it can go on.
 PATIENCE = 180.0
-Told = tuple[str, str, str]
+ErrorEvent = tuple[str, str, str]
 
 
 @dataclass
@@ -41,8 +41,8 @@ class Ledger:
     readers: int = 0
     expected: int | None = None
     broken: list[BaseException] = field(default_factory=list)
-    writer_told: list[Told] = field(default_factory=list)
-    reader_told: list[Told] = field(default_factory=list)
+    writer_errors: list[ErrorEvent] = field(default_factory=list)
+    reader_errors: list[ErrorEvent] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -116,7 +116,7 @@ class SyncTraffic(Traffic):
 
     def write(self) -> None:
         sent = []
-        with Producer(self.connection, on_error=self._writer_told, **SURE) as producer:
+        with Producer(self.connection, on_error=self._writer_error, **SURE) as producer:
             while not self._stop.wait(BREATH):
                 if self._too_far:
                     continue
@@ -133,17 +133,17 @@ class SyncTraffic(Traffic):
             with Consumer(self.connection, **self._group) as consumer:
                 consumer.subscribe(self.topic)
                 while self._reading:
-                    if records := consumer.poll_batch(MOST, 200):
+                    if records := consumer.poll_batch(MOST, 0.2):
                         self.ledger.handled += records
                         consumer.commit()
 
     @property
     def _group(self) -> dict[str, Any]:
         start = {"group": self.topic, "auto_offset_reset": "earliest"}
-        return start | {"on_error": lambda *told: self.ledger.reader_told.append(told)}
+        return start | {"on_error": lambda *event: self.ledger.reader_errors.append(event)}
 
-    def _writer_told(self, *told: str) -> None:
-        self.ledger.writer_told.append((told[0], told[1], told[2]))
+    def _writer_error(self, *event: str) -> None:
+        self.ledger.writer_errors.append((event[0], event[1], event[2]))
 
 
 class AsyncTraffic(SyncTraffic):
@@ -157,7 +157,7 @@ class AsyncTraffic(SyncTraffic):
 
     async def _write(self) -> None:
         sent = []
-        async with AsyncProducer(self.connection, on_error=self._writer_told, **SURE) as producer:
+        async with AsyncProducer(self.connection, on_error=self._writer_error, **SURE) as producer:
             while not self._stop.is_set():
                 if self._too_far:
                     await asyncio.sleep(BREATH)
@@ -176,7 +176,7 @@ class AsyncTraffic(SyncTraffic):
             async with AsyncConsumer(self.connection, **self._group) as consumer:
                 consumer.subscribe(self.topic)
                 while self._reading:
-                    if records := await consumer.poll_batch(MOST, 200):
+                    if records := await consumer.poll_batch(MOST, 0.2):
                         self.ledger.handled += records
                         await consumer.commit()
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from penstock import Admin, Connection, State, memory_table, start
-from penstock.cli.live import summary
+from penstock.cli.live_progress import summary
 from penstock.errors import DataLossError
-from penstock.pipeline import Batch, Sink
+from penstock.pipeline import Batch, Opening, Sink, Writer
 from penstock.testing import eventually, fill
 
 
@@ -22,9 +22,16 @@ class HookedSink(Sink):
     before: ClassVar[dict[str, Callable[[Batch], None]]] = {}
     kept: ClassVar[dict[str, list[int]]] = {}
 
+    def open(self, opening: Opening) -> Writer:
+        return HookedWriter(self, opening)
+
+
+class HookedWriter(Writer[HookedSink]):
     def write(self, batch: Batch) -> None:
-        self.before.get(self.table, lambda _: None)(batch)
-        self.kept.setdefault(self.table, []).extend(batch.rows.toArrow().column("n").to_pylist())
+        table = self.sink.table
+        self.sink.before.get(table, lambda _: None)(batch)
+        rows = batch.rows.toArrow().column("n").to_pylist()
+        self.sink.kept.setdefault(table, []).extend(rows)
 
 
 def numbers(first: int, until: int) -> list[dict[str, int]]:
@@ -45,7 +52,7 @@ def remove(connection: Connection, topic: str, before: int) -> None:
         assert admin.delete_records({(topic, 0): before}) == {(topic, 0): before}
 
 
-def test_records_removed_while_it_stood_still_are_refused_with_everything_to_know(
+def test_records_removed_while_it_was_stopped_are_refused_with_everything_to_know(
     connection: Connection, topic: Any, pipeline: Any, unique: str
 ) -> None:
     fill(connection, topic(), numbers(0, 5))
@@ -59,13 +66,13 @@ def test_records_removed_while_it_stood_still_are_refused_with_everything_to_kno
         start(chosen)
 
     assert str(caught.value) == (
-        f"{topic()}-0: the pipeline stood at offset 5 and the oldest record is 12: 7 records were "
-        "removed before they were read; to go on without them give the source 'on_data_loss: skip', "
+        f"{topic()}-0: the pipeline was at offset 5 and the oldest record is 12: 7 records were "
+        "removed before they were read; to continue without them give the source 'on_data_loss: skip', "
         f"or reset the group's offsets to earliest: penstock groups reset {unique} --to earliest"
     )
 
 
-def test_records_removed_while_it_stood_still_are_skipped_and_counted(
+def test_records_removed_while_it_was_stopped_are_skipped_and_counted(
     connection: Connection, topic: Any, pipeline: Any, unique: str
 ) -> None:
     fill(connection, topic(), numbers(0, 5))
@@ -96,7 +103,7 @@ def test_a_group_that_was_moved_before_the_oldest_record_is_skipped_and_counted(
         group.commit({(topic(), 0): 3})
 
     with pytest.raises(
-        DataLossError, match="stood at offset 3 and the oldest record is 12: 9 records"
+        DataLossError, match="was at offset 3 and the oldest record is 12: 9 records"
     ):
         start(definition(pipeline, {"memory": unique}, topics=topic()))
     chosen = definition(pipeline, {"memory": unique}, topics=topic(), on_data_loss="skip")
@@ -116,7 +123,7 @@ def test_records_removed_between_the_plan_and_the_read(
     with start(chosen) as running:
         if on_data_loss == "fail":
             with pytest.raises(
-                DataLossError, match="stood at offset 0 and the oldest record is 12: 12 records"
+                DataLossError, match="was at offset 0 and the oldest record is 12: 12 records"
             ):
                 running.wait(120)
         else:

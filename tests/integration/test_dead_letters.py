@@ -1,4 +1,4 @@
-"""Bad records: counted exactly, put away whole with origin and error, and the good ones go on."""
+"""Bad records: counted exactly, written completely to the dead letters; the good ones continue."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import Admin, Connection, Producer, State, memory_table, start
+from penstock.engine.dead_letters import DeadLetterStore, replay
 from penstock.errors import PipelineFailedError
 from penstock.testing import fill, read_all
 
@@ -37,7 +38,7 @@ def run_once(definition: Any) -> Any:
 def test_a_bad_record_as_large_as_its_topic_allows_goes_there_as_well(
     connection: Connection, topic: Any, pipeline: Any, unique: str, delivery: str
 ) -> None:
-    """The topic of dead letters, made by us, has room for the record and for the headers beside it."""
+    """The topic of dead letters, created by us, has room for the record and for our headers."""
     largest = 4 * 1024 * 1024
     with Admin(connection) as admin:
         admin.create_topic(topic(), 1, config={"max.message.bytes": largest})
@@ -57,6 +58,9 @@ def test_a_bad_record_as_large_as_its_topic_allows_goes_there_as_well(
     (letter,) = read_all(connection, f"{unique}.dead-letters")
     assert letter.value is not None
     assert len(letter.value) == largest - 100
+    assert replay(definition, DeadLetterStore(definition).waiting()).failed_again == 1
+    (again,) = DeadLetterStore(definition).waiting()
+    assert again.value == letter.value
 
 
 def test_bad_records_go_to_the_dead_letter_topic_with_origin_and_error(
@@ -73,7 +77,9 @@ def test_bad_records_go_to_the_dead_letter_topic_with_origin_and_error(
 
     assert sorted(memory_table(unique).to_pandas()["n"]) == GOOD
     assert (progress.rows, progress.failed, progress.records) == (3, 4, 7)
-    assert progress.last_error.startswith(f"{topic()}-0-1: ")
+    assert progress.last_error.startswith(
+        f"{topic()}-0-5: "
+    )  # the last one, in the order of offsets
     dead = read_all(connection, f"{unique}.dead-letters")
     assert [letter.value for letter in dead] == [
         b"not json", b'{"n": "two"}', None, b'{"n": 99999999999}',

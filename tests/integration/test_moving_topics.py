@@ -1,4 +1,4 @@
-"""Topics that change under a pipeline: partitions added, topics made, deleted and made again."""
+"""Topics that change under a pipeline: partitions added, topics created, deleted and recreated."""
 
 from __future__ import annotations
 
@@ -89,13 +89,14 @@ def test_topics_that_match_come_and_go(
         fill(connection, topic("c"), numbers(10, 15))
         has(running, unique, list(range(15)))
         eventually(lambda: admin.committed(unique) == {(topic("b"), 0): 5, (topic("c"), 0): 5})
+        running.refresh_lag()
         progress = running.progress()
     assert (progress.lost, progress.restarts) == (0, 0)
     assert progress.lag.keys() == {f"{topic('b')}-0", f"{topic('c')}-0"}
 
 
 @pytest.mark.parametrize("size", [3, 5, 12])
-def test_a_topic_that_is_made_again_is_read_from_its_beginning(
+def test_a_recreated_topic_is_read_from_its_beginning(
     connection: Connection, topic: Any, pipeline: Any, unique: str, size: int
 ) -> None:
     """Whether the new one ends before, at or behind the place where the old one was left."""
@@ -118,7 +119,7 @@ def test_a_topic_that_is_made_again_is_read_from_its_beginning(
 
 
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
-def test_a_topic_that_was_made_again_while_it_stood_still_is_read_from_its_beginning(
+def test_a_topic_that_was_recreated_while_it_was_stopped_is_read_from_its_beginning(
     connection: Connection, topic: Any, pipeline: Any, unique: str, on_data_loss: str
 ) -> None:
     fill(connection, topic(), numbers(0, 5))
@@ -188,7 +189,7 @@ def test_a_topic_that_is_deleted_with_unread_records(
         if on_data_loss == "fail":
             with pytest.raises(
                 DataLossError,
-                match=rf"{topic('a')}-0: the pipeline stood at offset 10 when the topic was deleted: "
+                match=rf"{topic('a')}-0: the pipeline was at offset 10 when the topic was deleted: "
                 r"20 records were removed before they were read; .*'on_data_loss: skip'",
             ):
                 running.wait(120)

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import Admin, Connection, State, memory_table, start
+from penstock.embedded.tools import run_tool
 from penstock.errors import ConfigError, SetupError
-from penstock.testing import consumer_groups_tool, eventually, fill, read_all
+from penstock.testing import eventually, fill, read_all
 
 TRADES = "id bigint not null, symbol string, price double"
 
@@ -93,14 +94,13 @@ def test_kafkas_own_tool_shows_the_true_lag_and_its_reset_is_obeyed(
     run_once(definition)
     fill(connection, topic(), trades(40, 50))
 
-    shown = consumer_groups_tool(connection, "--describe", "--group", definition.group_id)
+    chosen = ["--group", definition.group_id]
+    shown = run_tool("kafka-consumer-groups", connection, ["--describe", *chosen])
     fields = next(line for line in shown.splitlines() if topic() in line).split()
     assert fields[3:6] == ["40", "50", "10"]
 
-    consumer_groups_tool(
-        connection, "--reset-offsets", "--group", definition.group_id,
-        "--topic", topic(), "--to-offset", "35", "--execute",
-    )  # fmt: skip
+    reset = ["--reset-offsets", *chosen, "--topic", topic(), "--to-offset", "35", "--execute"]
+    run_tool("kafka-consumer-groups", connection, reset)
     assert run_once(definition).records == 15
     assert ids(tmp_path / "table") == sorted([*range(50), *range(35, 40)])
 
@@ -132,7 +132,7 @@ def test_a_reset_by_exactly_one_batch_is_obeyed(
         ({"timestamp": 0}, list(range(10))),
     ],
 )
-def test_the_first_start_is_where_it_is_told(
+def test_the_first_start_is_where_it_is_reported(
     connection: Connection, topic: Any, pipeline: Any, begin: Any, expected: Any
 ) -> None:
     fill(connection, topic(), trades(0, 10))

@@ -69,22 +69,28 @@ def test_partitions_without_a_slot_are_refused(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"decode": {"json": {"schema": "a int"}}}, r"decode (json) is in the way"),
-        ({"sink": {"files": "out"}}, "sink (files) is in the way of real-time mode"),
+        ({"decode": {"json": {"schema": "a int"}}}, r"decode (json) prevents"),
+        ({"sink": {"files": "out"}}, "sink (files) prevents real-time mode"),
         ({"delivery": "exactly-once"}, "'delivery' is exactly-once"),
-        ({"steps": [UPPER, {"sql": "SELECT count(*) FROM rows"}]}, "steps[1] (sql) is in the way"),
-        ({"steps": [{"python": {"function": "math:sqrt"}}]}, "steps[0] (python) is in the way"),
+        (
+            {"steps": [UPPER, {"sql": "SELECT count(*) FROM rows"}]},
+            "steps[1] (sql) prevents real-time mode",
+        ),
+        (
+            {"steps": [{"python": {"function": "math:sqrt"}}]},
+            "steps[0] (python) prevents real-time mode",
+        ),
         (
             {"steps": [{"deduplicate": {"by": "key", "time": "timestamp", "within": "1m"}}]},
-            "steps[0] (deduplicate) is in the way of real-time mode: it keeps state",
+            "steps[0] (deduplicate) prevents real-time mode: it keeps state",
         ),
         (
             {"source": {"kafka": {"topics": "t", "on_data_loss": "skip"}}},
-            "source (kafka) is in the way",
+            "source (kafka) prevents real-time mode",
         ),
     ],
 )
-def test_what_is_in_the_way_is_named_or_done_in_batches_when_told_to(
+def test_what_prevents_real_time_mode_is_named_or_batches_are_used_on_request(
     pipeline: Any, topic: Any, options: Any, said: str
 ) -> None:
     with pytest.raises(DefinitionError) as refused:

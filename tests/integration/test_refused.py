@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Admin, Connection, State, memory_table, start
 from penstock.errors import PipelineFailedError, RefusedError
-from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Mark, Sink
+from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Mark, Opening, Sink, Writer
 from penstock.testing import fill, read_all
 
 BAD = {7, 8, 31}
@@ -30,16 +30,22 @@ class PickySink(Sink):
     marks: ClassVar[dict[str, Mark]] = {}
     writes: ClassVar[dict[str, int]] = {}
 
+    def open(self, opening: Opening) -> Writer:
+        return PickyWriter(self, opening)
+
+
+class PickyWriter(Writer[PickySink]):
     def write(self, batch: Batch) -> None:
+        sink, table = self.sink, self.sink.table
         numbers = batch.rows.toArrow().column("n").to_pylist()
-        if batch.mark <= self.marks.get(self.table, Mark(-1, 0, 0)):
+        if batch.mark <= sink.marks.get(table, Mark(-1, 0, 0)):
             return
-        if refused := self.bad & set(numbers):
+        if refused := sink.bad & set(numbers):
             raise RefusedError(f"no room for {min(refused)}")
-        self.kept.setdefault(self.table, []).extend(numbers)
-        self.marks[self.table] = batch.mark
-        self.writes[self.table] = self.writes.get(self.table, 0) + 1
-        if self.writes[self.table] == self.dies_after:
+        sink.kept.setdefault(table, []).extend(numbers)
+        sink.marks[table] = batch.mark
+        sink.writes[table] = sink.writes.get(table, 0) + 1
+        if sink.writes[table] == sink.dies_after:
             raise RuntimeError("killed after the write")
 
 

@@ -1,4 +1,4 @@
-"""A pipeline that fails is started again: for ever while something is away, a few times otherwise."""
+"""A pipeline that fails is restarted: without a limit while a system is away, else a few times."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from penstock import Admin, Broker, Connection, State, start
 from penstock.engine import session, spark_session
 from penstock.errors import PipelineFailedError, TransientError
-from penstock.pipeline import Batch, Sink
+from penstock.pipeline import Batch, Opening, Sink, Writer
 from penstock.testing import eventually, fill
 
 
 class WeakSink(Sink):
-    """A list of rows that fails for a while, in the way it is told."""
+    """A list of rows that fails for a while, with the given error."""
 
     name = "weak"
     table: str
@@ -24,12 +24,18 @@ class WeakSink(Sink):
     tries: ClassVar[dict[str, int]] = {}
     kept: ClassVar[dict[str, list[int]]] = {}
 
+    def open(self, opening: Opening) -> Writer:
+        return WeakWriter(self, opening)
+
+
+class WeakWriter(Writer[WeakSink]):
     def write(self, batch: Batch) -> None:
-        tried = self.tries[self.table] = self.tries.get(self.table, 0) + 1
+        sink, table = self.sink, self.sink.table
+        tried = sink.tries[table] = sink.tries.get(table, 0) + 1
         rows = batch.rows.toArrow().column("n").to_pylist()
-        if tried <= self.fails:
-            raise TransientError("no table today") if self.away else RuntimeError("broken")
-        self.kept.setdefault(self.table, []).extend(rows)
+        if tried <= sink.fails:
+            raise TransientError("no table today") if sink.away else RuntimeError("broken")
+        sink.kept.setdefault(table, []).extend(rows)
 
 
 def definition(pipeline: Any, topic: str, sink: Sink, **options: Any) -> Any:

@@ -21,14 +21,17 @@ def _program() -> Path | None:
 class MariaDb(Server):
     """One server; the user is `penstock`, the database too."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         super().__init__("mysql", "mariadb", "mariadb-server", _program)
         self._data = self.folder / "data"
         self._socket = self.folder / "socket"
+        # In a folder that two servers share, one that starts removes the temporary tables of the other.
+        self._own_tmp = f"--tmpdir={self.folder}"
+        self._settings = settings
         self.run(
             [
                 "mariadb-install-db", "--no-defaults", f"--datadir={self._data}", "--skip-test-db",
-                "--auth-root-authentication-method=normal", "--skip-name-resolve",
+                "--auth-root-authentication-method=normal", "--skip-name-resolve", self._own_tmp,
             ]
         )  # fmt: skip
         self.start()
@@ -59,7 +62,8 @@ class MariaDb(Server):
         options = [
             f"--datadir={self._data}", f"--port={self.port}", f"--bind-address={self.host}",
             f"--socket={self._socket}", f"--pid-file={self.folder / 'pid'}", "--skip-name-resolve",
-            "--innodb-flush-log-at-trx-commit=2",
+            "--innodb-flush-log-at-trx-commit=2", self._own_tmp,
+            *(f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()),
         ]  # fmt: skip
         self.begin([self.program, "--no-defaults", *options], self._answers)
 

@@ -17,7 +17,7 @@ import penstock
 from penstock import Connection, kafka
 
 ROOT = Path(__file__).parents[2]
-NOBODY = Connection(brokers="127.0.0.1:1")
+UNREACHABLE = Connection(brokers="127.0.0.1:1")
 # How a method with underscores is called.
 SPOKEN = {"__len__": "len", "__bool__": "bool"}
 
@@ -77,13 +77,13 @@ def test_the_linked_test_exists_and_runs_the_call(row: dict[str, Any]) -> None:
 
 @cache
 def objects() -> dict[str, Any]:
-    """One of each, connected to nobody: attributes that are made with the object are there, too."""
-    consumer = kafka.Consumer(NOBODY, "g")
+    """Return one object of each class, not connected, with the attributes of the instance."""
+    consumer = kafka.Consumer(UNREACHABLE, "g")
     return {
         "Admin": kafka.Admin,
         "Consumer": consumer,
         "Event": kafka.Event("None"),
-        "Producer": kafka.Producer(NOBODY),
+        "Producer": kafka.Producer(UNREACHABLE),
         "Queue": consumer.queues.main,
         "cluster_metadata": kafka.cluster_metadata,
     }

@@ -1,18 +1,19 @@
-"""`penstock consume`: the records of topics on stdout."""
+"""`penstock consume`: print the records of topics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.option_values import format_to_read
 from penstock.cli.options import connection_of, end_in_order
 from penstock.cli.output import counted, say, write
 from penstock.cli.printing import Output, Printer
-from penstock.cli.values import format_to_read
 from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.formats import FORMATS
@@ -24,7 +25,7 @@ from penstock.record import Record
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which records are asked for."""
+    """The range of records to print."""
 
     topics: list[str]
     start: str
@@ -36,24 +37,24 @@ class Wanted:
         if self.follow and self.until:
             raise ConfigError(f"--follow never ends, and --until {self.until} does: give one")
         if self.group and self.until not in (None, "end"):
-            raise ConfigError("--until does not go with --group: the group goes on to the end")
+            raise ConfigError("--until cannot be combined with --group: the group reads to the end")
         if self.group and Position.parse(self.start).kind not in ("earliest", "latest"):
             raise ConfigError(
-                f"--from {self.start} does not go with --group: the group starts where it stopped, "
-                "and at --from earliest or latest where it never was"
+                f"--from {self.start} cannot be combined with --group: a group starts where it stopped, "
+                "and at --from earliest or latest where it has no offset"
             )
 
 
 def consume(
     context: typer.Context,
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="What to read.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics to read.")],
     *,
     start: Annotated[
-        str, typer.Option("--from", metavar="POSITION", help=f"Where to begin: {ALLOWED}.")
+        str, typer.Option("--from", metavar="POSITION", help=f"Where to start: {ALLOWED}.")
     ] = "earliest",
     until: Annotated[
         str | None,
-        typer.Option(metavar="POSITION", help="Where to stop, in the same words. Default: end."),
+        typer.Option(metavar="POSITION", help="Where to stop, in the same form. Default: end."),
     ] = None,
     form: Annotated[
         str | None,
@@ -61,34 +62,37 @@ def consume(
     ] = None,
     output: Annotated[
         Output,
-        typer.Option("--output", "-o", help="json: whole records; raw: the values' bytes alone."),
+        typer.Option("--output", "-o", help="json: whole records; raw: only the bytes of values."),
     ] = Output.text,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     count: Annotated[
-        int | None, typer.Option("--count", "-n", min=1, help="Stop after so many records.")
+        int | None, typer.Option("--count", "-n", min=1, help="Stop after this many records.")
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for new records; Ctrl-C ends.")
     ] = False,
     group: Annotated[
         str | None,
-        typer.Option(help="Go on where this group stopped, and commit what was printed."),
+        typer.Option(help="Resume where this group stopped, and commit what was printed."),
     ] = None,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Print key, TEXT, value (text and hex).")
     ] = None,
 ) -> None:
-    """Print the records of topics, those that are there now or, with --follow, all that come.
+    """Print the existing records of topics, or, with --follow, also new ones.
 
     For example: penstock consume trades --from -10
 
     penstock consume trades --follow --format auto --key-separator ': '
 
-    A value that --format does not decode is shown with its error, and the next one follows.
+    A value that --format does not decode is shown with its error, and printing continues.
     """
     wanted = Wanted(topics, start, until, follow, group)
     printer = Printer(
-        _output(output, as_json), key_separator, None if form is None else format_to_read(form)
+        _output(output, as_json),
+        key_separator,
+        None if form is None else format_to_read(form),
+        terminal=sys.stdout.isatty(),
     )
     end_in_order()
     try:
@@ -105,7 +109,10 @@ def _print(
     printed = 0
     for records in batches:
         shown = records if count is None else records[: count - printed]
-        if not _show(shown, printer):
+        try:
+            if data := b"".join(map(printer, shown)):
+                write(data)
+        except BrokenPipeError:  # stdout was closed: a normal end
             return
         printed += len(shown)
         if member and shown:
@@ -127,10 +134,7 @@ def _reading(
     how: dict[str, Any] = {"enable.auto.commit": False}
     if wanted.group:
         how["auto.offset.reset"] = Position.parse(wanted.start).kind
-    with (
-        Admin(connection) as admin,
-        Consumer(connection, wanted.group, **how) as consumer,
-    ):
+    with Admin(connection) as admin, Consumer(connection, wanted.group, **how) as consumer:
         yield consumer, _batches(admin, consumer, wanted)
 
 
@@ -145,14 +149,3 @@ def _batches(admin: Admin, consumer: Consumer, wanted: Wanted) -> Iterator[list[
         return read_on(consumer)
     stop = Position.parse(wanted.until or "end").offsets(admin, partitions)
     return read_span(consumer, start, stop)
-
-
-def _show(records: Iterable[Record], printed: Callable[[Record], bytes]) -> bool:
-    """Print a batch; False when the reader of our stdout has gone, which is a way to say enough."""
-    data = b"".join(map(printed, records))
-    try:
-        if data:
-            write(data)
-    except BrokenPipeError:
-        return False
-    return True

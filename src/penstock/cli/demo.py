@@ -1,11 +1,11 @@
-"""`penstock demo`: a broker, generated trades, a pipeline into a Parquet table, and what came of it."""
+"""`penstock demo`: a broker, generated trades, a pipeline into a Parquet table, and the result."""
 
 from __future__ import annotations
 
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -18,11 +18,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.fetching import fetch_shown
-from penstock.cli.live import summary, watch
+from penstock.cli.jar_progress import fetch_shown
+from penstock.cli.live_progress import summary, watch
 from penstock.cli.output import say
 from penstock.config import Connection
-from penstock.config.places import data_dir
+from penstock.config.directories import data_dir
 from penstock.embedded import Broker, jars
 from penstock.engine import Running, start, stop_session
 from penstock.kafka import Admin, Producer
@@ -57,7 +57,7 @@ def demo(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     fetch_shown(("broker", *jars.SPARK_GROUPS))
-    say("1/4  starting a Kafka broker (Apache Kafka, in a process of its own)")
+    say("1/4  starting a Kafka broker (Apache Kafka, in a separate process)")
     with Broker() as broker:
         _stream(broker, folder, seconds, rate)
     say(_NEXT.format(table=folder / "table", definition=folder / "demo.yaml"))
@@ -83,10 +83,10 @@ def _stream(broker: Broker, folder: Path, seconds: float, rate: int) -> None:
 def _run(definition: Path, connection: Connection, seconds: float, rate: int) -> None:
     say(f"2/4  starting the pipeline {definition} on Spark")
     with start(read_pipeline(definition)) as running:
-        say(f"3/4  making {rate:,} trades per second into the topic {TOPIC!r}")
+        say(f"3/4  producing {rate:,} trades per second into the topic {TOPIC!r}")
         with _trades(connection, rate):
             watch(running, until=_for_seconds(running, seconds))
-        watch(running, until=lambda: running.progress().total_lag == 0)
+        watch(running, until=lambda: running.refresh_lag().total_lag == 0)
     say(f"     {summary(running.progress())}")
 
 
@@ -104,7 +104,7 @@ def _for_seconds(running: Running, seconds: float) -> Callable[[], bool]:
 
 @contextmanager
 def _trades(connection: Connection, rate: int) -> Iterator[None]:
-    """Make trades in the background until the block ends; then all of them are in the topic."""
+    """Produce trades in the background until the block ends; then all of them are in the topic."""
     stop = Event()
 
     def make() -> None:
@@ -157,20 +157,12 @@ def _show_table(folder: Path) -> None:
 def _show_lag(admin: Admin) -> None:
     group = admin.describe_group("demo")
     say(f"     the consumer group {group.name!r} as Kafka sees it: lag {group.lag}")
-    _print(
-        {
-            "topic": p.topic,
-            "partition": p.partition,
-            "committed": p.committed,
-            "end": p.end,
-            "lag": p.lag,
-        }
-        for p in group.positions
-    )
+    columns = ("topic", "partition", "committed", "end", "lag")
+    _print({name: getattr(position, name) for name in columns} for position in group.positions)
 
 
-def _print(rows: object) -> None:
-    listed = list(rows)  # type: ignore[call-overload]
+def _print(rows: Iterable[dict[str, object]]) -> None:
+    listed = list(rows)
     table = Table(*listed[0], box=None, pad_edge=False, header_style="bold")
     for row in listed:
         table.add_row(*map(str, row.values()))
@@ -179,10 +171,10 @@ def _print(rows: object) -> None:
 
 _NEXT = """
 What to try next
-  penstock broker start --detach      a broker that stays
+  penstock broker start --detach      a broker that keeps running
   penstock topics create trades       then: penstock produce trades, penstock consume trades
   penstock check {definition}
                                       change the definition and check it
-  penstock run FILE                   run it; Ctrl-C stops it, the next run goes on
+  penstock run FILE                   run it; Ctrl-C stops it, the next run resumes
   python -c "import pyarrow.parquet as pq; print(pq.read_table('{table}').to_pandas())"
 """

@@ -1,4 +1,4 @@
-"""`penstock doctor`: what is wrong on this machine, and how to mend it."""
+"""`penstock doctor`: problems of this machine, and how to fix them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -15,10 +17,10 @@ from confluent_kafka import libversion
 from penstock.cli.options import Cluster, JsonOption, connection_of
 from penstock.cli.output import print_json, print_table, say
 from penstock.config import Settings
-from penstock.config.places import cache_dir, config_dir, data_dir, log_dir
+from penstock.config.directories import cache_dir, config_dir, data_dir, log_dir
 from penstock.embedded.jars import missing
+from penstock.embedded.jars_lock import artifacts_of, groups
 from penstock.embedded.java import find_java
-from penstock.embedded.lock import artifacts_of, groups, locked
 from penstock.errors import PenstockError, SetupError
 from penstock.kafka import Admin
 
@@ -30,18 +32,18 @@ _PLACES = {"cache": cache_dir, "data": data_dir, "log": log_dir, "config": confi
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. A note is something that only some uses need."""
+    """The result of one check. A note is something that only some uses need."""
 
     what: str
     state: State
     detail: str
-    mend: str = ""
+    fix: str = ""
 
 
 def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Look at versions, Java, jars, directories and the connection; say how to mend what is wrong.
+    """Check versions, Java, jars, directories and the connection; say how to fix problems.
 
-    Ends with exit code 3 when there is a problem, whichever it is.
+    Exits with code 3 when there is a problem of any kind.
     """
     findings = list(_findings(context))
     if as_json:
@@ -49,8 +51,8 @@ def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
     else:
         print_table(("what", "state", "found"), [(f.what, f.state, f.detail) for f in findings])
         for finding in findings:
-            if finding.mend:
-                say(f"{finding.what}: {finding.mend}")
+            if finding.fix:
+                say(f"{finding.what}: {finding.fix}")
     if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(SetupError.exit_code)
 
@@ -61,8 +63,9 @@ def _findings(context: typer.Context) -> Iterator[Finding]:
     yield Finding("librdkafka", "ok", libversion()[0])
     yield _spark()
     yield _examined("java", _java)
-    yield from (_jars(group) for group in groups(locked()))
-    yield from (_examined(f"{kind} directory", _writable(kind)) for kind in _PLACES)
+    yield from (_jars(group) for group in groups())
+    for kind, folder in _PLACES.items():
+        yield _examined(f"{kind} directory", partial(_writable, folder))
     yield _connection(context)
 
 
@@ -96,37 +99,34 @@ def _jars(group: str) -> Finding:
     return Finding(
         what,
         "note",
-        f"{len(absent)} of {len(wanted)} not fetched yet",
-        "they are fetched when first needed; 'penstock setup' does it now",
+        f"{len(absent)} of {len(wanted)} not downloaded yet",
+        "they are downloaded when first needed; 'penstock setup' does it now",
     )
 
 
-def _writable(kind: str) -> Callable[[], str]:
-    def look() -> str:
-        path = _PLACES[kind]()
-        if os.access(path, os.W_OK):
-            return str(path)
-        raise SetupError(
-            f"{path} is not writable: change its owner, or set PENSTOCK_HOME to a directory that is"
-        )
-
-    return look
+def _writable(folder: Callable[[], Path]) -> str:
+    path = folder()
+    if os.access(path, os.W_OK):
+        return str(path)
+    raise SetupError(
+        f"{path} is not writable: change its owner, or set PENSTOCK_HOME to a directory that is"
+    )
 
 
 def _connection(context: typer.Context) -> Finding:
     cluster: Cluster = context.obj
-    found = _examined("connection", lambda: _cluster(context))
-    if found.state == "ok" or cluster.connection or cluster.brokers or _is_set_up():
-        return found
-    # On a new machine there is nothing to be wrong with yet.
-    return replace(found, state="note", detail="none is set up yet")
+    finding = _examined("connection", lambda: _cluster(context))
+    if finding.state == "ok" or cluster.connection or cluster.brokers or _is_set_up():
+        return finding
+    # On a new machine there is nothing to check yet.
+    return replace(finding, state="note", detail="none is configured yet")
 
 
 def _is_set_up() -> bool:
     try:
         settings = Settings.read()
     except PenstockError:
-        return True  # someone wrote a file, and it is the problem
+        return True  # a file exists, and it is the problem
     return bool(settings.names() or settings.overrides)
 
 

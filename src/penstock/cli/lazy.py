@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called, so that `penstock --help` stays quick."""
+"""Commands that are imported when they are called, so that `penstock --help` stays fast."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typer.main import get_command, get_group
 
 
 class Entry(NamedTuple):
-    """Where a command lives ("module:attribute": a Typer app or a function), and its help line.
+    """The location of a command ("module:attribute": a Typer app or a function), and its help line.
 
-    A client command takes the options that say which cluster also behind its own name.
+    A client command also accepts the options that select the cluster after its own name.
     """
 
     where: str
@@ -24,13 +24,13 @@ class Entry(NamedTuple):
 
 
 def load(where: str) -> Any:
-    """The object behind "module:attribute"."""
+    """Return the object at "module:attribute"."""
     module, _, attribute = where.partition(":")
     return getattr(import_module(module), attribute)
 
 
 class LazyCommand(TyperCommand):
-    """Stands in the list of commands with its help line, and loads the real one when called."""
+    """A placeholder in the list of commands that loads the real command when called."""
 
     def __init__(self, name: str, entry: Entry) -> None:
         super().__init__(name, help=entry.help)
@@ -39,23 +39,23 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Everything that happens to a command starts here: from now on it is the real one."""
+        """Return the context of the real command, which replaces the placeholder from now on."""
         if self.entry.client and parent is not None and parent.obj is not None:
             args = parent.obj.take(args)
         return self.real().make_context(info_name, args, parent, **extra)
 
     def real(self) -> Any:
-        """The command itself, made from an app or from a plain function."""
-        found: typer.Typer | Callable[..., Any] = load(self.entry.where)
-        if isinstance(found, typer.Typer):
-            return get_group(found)
+        """Return the command itself, made from an app or from a plain function."""
+        loaded: typer.Typer | Callable[..., Any] = load(self.entry.where)
+        if isinstance(loaded, typer.Typer):
+            return get_group(loaded)
         app = typer.Typer(add_completion=False)
-        app.command(self.name)(found)
+        app.command(self.name)(loaded)
         return get_command(app)
 
 
 def group_of(entries: Mapping[str, Entry]) -> type[TyperGroup]:
-    """A group with these commands, without those whose module is not installed."""
+    """Return a group with these commands, without those whose module is not installed."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **settings: Any) -> None:

@@ -6,32 +6,23 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from penstock.errors import ConfigError, RecordError, nearest
 from penstock.record import Headers, Record
 
-# What `consume --json` prints and a new record does not take over.
+if TYPE_CHECKING:
+    from penstock.cli.option_values import ValueFormat
+
+# Fields that `consume --json` prints and a new record ignores.
 _ORIGIN = ("topic", "partition", "offset", "error")
 _FIELDS = ("key", "value", "headers", "timestamp", "key_base64", "value_base64", *_ORIGIN)
 
 
-class Encoder(Protocol):
-    """What makes bytes of values: `--format`."""
-
-    def of_text(self, text: bytes) -> bytes | None:
-        """Give the bytes of the value that a text means."""
-        ...
-
-    def of_value(self, value: Any) -> bytes | None:
-        """Give the bytes of a value of a JSON document."""
-        ...
-
-
 class Draft(NamedTuple):
-    """A record that is not yet in Kafka."""
+    """A record that was not produced yet."""
 
     key: bytes | None
     value: bytes | None
@@ -41,31 +32,30 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True)
 class LineReader:
-    """How lines are to be understood."""
+    """How lines are parsed."""
 
     as_json: bool = False
     key: str | None = None
     separator: str | None = None
     headers: Headers = ()
-    format: Encoder | None = None
+    format: ValueFormat | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and (self.as_json or self.key is not None):
             raise ConfigError(
-                "--key-separator does not go with --json or --key: each says where the key is"
+                "--key-separator cannot be combined with --json or --key: each gives the key"
             )
         if self.separator == "":
             raise ConfigError("--key-separator is empty; give the text between key and value")
 
     def drafts(self, lines: Iterable[bytes]) -> Iterator[Draft]:
-        """One draft for each line; the error for a bad line names its number."""
+        """Yield one draft for each line; the error for a bad line names its number."""
         for number, line in enumerate(lines, start=1):
             try:
                 yield self._draft(line)
             except RecordError as error:
-                before = (
-                    "nothing was sent" if number == 1 else f"the {number - 1} before it went out"
-                )
+                sent = f"the {number - 1} before it were sent"
+                before = "nothing was sent" if number == 1 else sent
                 raise RecordError(f"line {number}: {error}; {before}") from error
 
     def _draft(self, line: bytes) -> Draft:
@@ -73,8 +63,8 @@ class LineReader:
             return self._from_json(line)
         if self.separator is None:
             return Draft(_bytes(self.key), self._value(line), self.headers)
-        key, found, value = line.partition(self.separator.encode())
-        if not found:
+        key, has_separator, value = line.partition(self.separator.encode())
+        if not has_separator:
             raise RecordError(f"there is no {self.separator!r} between key and value")
         return Draft(key, self._value(value), self.headers)
 
@@ -93,7 +83,7 @@ class LineReader:
 
 
 def header(text: str) -> tuple[str, bytes]:
-    """A header as an option gives it.
+    """Return the header of an option.
 
     >>> header("trace=a=b")
     ('trace', b'a=b')
@@ -105,7 +95,7 @@ def header(text: str) -> tuple[str, bytes]:
 
 
 def as_document(record: Record) -> dict[str, Any]:
-    """A record as JSON; what is not UTF-8 comes in base64, under a name that says so."""
+    """Return a record as JSON; bytes that are not UTF-8 are in base64, under a name that says so."""
     headers: dict[str, Any] = {}
     for name, value in record.headers:
         shown = text_or_base64(value)
@@ -185,7 +175,7 @@ def _named(name: str, value: bytes | None) -> dict[str, str | None]:
 
 
 def text_or_base64(value: bytes | None) -> Any:
-    """Bytes for JSON: text where they are UTF-8, otherwise base64 in an object that says so.
+    """Return bytes for JSON: text where they are UTF-8, otherwise base64 in an object that says so.
 
     >>> text_or_base64(b"abc"), text_or_base64(bytes([255]))
     ('abc', {'base64': '/w=='})

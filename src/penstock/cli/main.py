@@ -1,4 +1,4 @@
-"""The entry of the command line: global options, the table of commands, and how errors end.
+"""The entry point of the command line: global options, the table of commands, and exit codes.
 
 Only what `--help` needs is imported here; each command's module is loaded when it is called.
 """
@@ -22,24 +22,35 @@ COMMANDS = {
     "run": Entry("penstock.cli.pipelines:run", "Run a pipeline.", True),
     "check": Entry("penstock.cli.pipelines:check", "Check a pipeline definition."),
     "schema": Entry("penstock.cli.pipelines:schema", "JSON schema of definitions, for editors."),
-    "setup": Entry("penstock.cli.pipelines:setup", "Fetch what pipelines and the broker need."),
-    "jobs": Entry("penstock.cli.jobs:app", "Topics into tables in the background, kept.", True),
-    "deadletters": Entry(
-        "penstock.cli.deadletters:app", "List, show, replay and drop bad records.", True
+    "setup": Entry("penstock.cli.pipelines:setup", "Download the jars of pipelines and broker."),
+    "jobs": Entry(
+        "penstock.cli.job_commands:app", "Stored jobs: topics into tables in the background.", True
     ),
-    "broker": Entry("penstock.cli.broker:app", "Start and stop a local Kafka broker."),
-    "topics": Entry("penstock.cli.topics:app", "List, describe, create, alter topics.", True),
-    "groups": Entry("penstock.cli.groups:app", "Consumer groups: lag, reset, delete.", True),
-    "acls": Entry("penstock.cli.acls:app", "List, add and remove access rules.", True),
-    "cluster": Entry("penstock.cli.cluster:cluster", "Show the cluster and its brokers.", True),
+    "deadletters": Entry(
+        "penstock.cli.dead_letter_commands:app", "List, show, replay and drop dead letters.", True
+    ),
+    "broker": Entry("penstock.cli.broker_commands:app", "Start and stop a local Kafka broker."),
+    "topics": Entry(
+        "penstock.cli.topic_commands:app", "List, describe, create, alter topics.", True
+    ),
+    "groups": Entry(
+        "penstock.cli.group_commands:app", "Consumer groups: lag, reset, delete.", True
+    ),
+    "acls": Entry("penstock.cli.acl_commands:app", "List, add and remove ACLs.", True),
+    "cluster": Entry(
+        "penstock.cli.cluster_commands:cluster", "Show the cluster and its brokers.", True
+    ),
     "produce": Entry("penstock.cli.produce:produce", "Write lines from stdin to a topic.", True),
     "consume": Entry("penstock.cli.consume:consume", "Print the records of topics.", True),
-    "doctor": Entry("penstock.cli.doctor:doctor", "Find out what is wrong on this machine.", True),
+    "infer": Entry(
+        "penstock.cli.infer:infer", "Print a pipeline definition inferred from a topic.", True
+    ),
+    "doctor": Entry("penstock.cli.doctor:doctor", "Check this machine for problems.", True),
 }
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 it failed; 2 what was written is wrong (option, file, topic); "
-    "3 this machine lacks something; 4 a broker or another system is away; 130 interrupted."
+    "Exit codes: 0 done; 1 failed; 2 invalid input (option, file, topic); "
+    "3 this machine lacks something; 4 a broker or another system is unavailable; 130 interrupted."
 )
 
 app = typer.Typer(
@@ -67,7 +78,7 @@ def penstock(
     brokers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT,...", help="Brokers, instead of a connection.")
     ] = None,
-    log_format: Annotated[str, typer.Option(metavar="text|json", help="Form of logs.")] = "text",
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="Log format.")] = "text",
     verbose: Annotated[
         int, typer.Option("-v", "--verbose", count=True, help="More logs; twice: all.")
     ] = 0,
@@ -77,17 +88,17 @@ def penstock(
 ) -> None:
     """Kafka for Python: produce, consume and administer; stream topics into tables on Spark.
 
-    --connection and --brokers may also stand behind run, topics, groups, acls, cluster, produce, consume
-    and doctor.
+    --connection and --brokers may also follow run, topics, groups, acls, cluster, produce, consume,
+    infer and doctor.
     """
     if log_format not in ("text", "json"):
         raise typer.BadParameter(f"{log_format!r} is not a log format; allowed: text, json")
-    load("penstock.cli.logs:set_up")(log_format, verbose)
+    load("penstock.cli.log_output:set_up")(log_format, verbose)
     context.obj = load("penstock.cli.options:Cluster")(connection, brokers)
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line, and end the process with the exit code of what happened."""
+    """Run the command line, and exit with the code of the outcome."""
     try:
         _run(args)
     except SystemExit as end:
@@ -95,8 +106,13 @@ def main(args: Sequence[str] | None = None) -> None:
     except PenstockError as error:
         load("penstock.cli.output:say_error")(str(error))
         raise SystemExit(error.exit_code) from None
-    except Exception as error:  # the last stop: nothing behind it could tell the user
-        raise SystemExit(_crashed(error)) from None
+    except Exception as error:  # the last resort: nothing after it could report the error
+        path = load("penstock.cli.log_output:write_crash")(error)
+        load("penstock.cli.output:say_error")(
+            f"unexpected {type(error).__name__}: the details are in {path}; "
+            "this is a bug in Penstock, please report it with that file"
+        )
+        raise SystemExit(1) from None
 
 
 def _run(args: Sequence[str] | None) -> None:
@@ -107,18 +123,9 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _flushed(code: str | int | None) -> str | int | None:
-    # `penstock consume ... | head` closes our stdout: that is a way to stop, not an error to show.
+    # `penstock consume ... | head` closes our stdout: that is a normal end, not an error.
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _crashed(error: Exception) -> int:
-    path = load("penstock.cli.logs:write_crash")(error)
-    load("penstock.cli.output:say_error")(
-        f"unexpected {type(error).__name__}: the details are in {path}; "
-        "this is a fault in Penstock, please report it with that file"
-    )
-    return 1

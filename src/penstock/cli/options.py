@@ -1,4 +1,4 @@
-"""The options that every command shares, above all: which cluster is meant."""
+"""The options that every command shares, above all the choice of the cluster."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CLUSTER_OPTIONS = {"-c": "connection", "--connection": "connection", "--brokers
 
 @dataclass
 class Cluster:
-    """What the user said about the cluster: the name of a connection, or its brokers."""
+    """The cluster that the user chose: the name of a connection, or its brokers."""
 
     connection: str | None = None
     brokers: str | None = None
 
     def find(self) -> Connection:
-        """The connection that is meant: the named, the inline, or the default one."""
+        """Return the chosen connection: the named, the inline, or the default one."""
         if self.connection and self.brokers:
             raise ConfigError(
                 f"--connection {self.connection} and --brokers {self.brokers} were both given; "
@@ -36,7 +36,7 @@ class Cluster:
         return find_connection(self.connection)
 
     def take(self, args: list[str]) -> list[str]:
-        """Take the options that say which cluster out of a command's arguments."""
+        """Remove the options that select the cluster from a command's arguments."""
         rest: list[str] = []
         waiting = iter(args)
         for arg in waiting:
@@ -46,23 +46,19 @@ class Cluster:
             if name not in _CLUSTER_OPTIONS:
                 rest.append(arg)
                 continue
-            setattr(self, _CLUSTER_OPTIONS[name], value if equals else _next(name, waiting))
+            given = value if equals else next(waiting, None)
+            if given is None:
+                raise ConfigError(f"{name} needs a value; see penstock --help")
+            setattr(self, _CLUSTER_OPTIONS[name], given)
         return rest
 
 
-def _next(option: str, waiting: object) -> str:
-    value = next(waiting, None)  # type: ignore[call-overload]
-    if value is None:
-        raise ConfigError(f"{option} needs a value; look at: penstock --help")
-    return str(value)
-
-
 def connection_of(context: typer.Context) -> Connection:
-    """The connection that a command is to use."""
+    """Return the connection that a command is to use."""
     cluster: Cluster = context.obj
     return cluster.find()
 
 
 def end_in_order() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: what is open is closed, and the exit code is 130."""
+    """Let SIGTERM end a command like Ctrl-C: resources are closed, and the exit code is 130."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)

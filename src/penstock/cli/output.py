@@ -1,4 +1,4 @@
-"""Where everything that the command line prints goes: data to stdout, words to stderr."""
+"""All output of the command line: data goes to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -11,41 +11,37 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from penstock.config.printable import printable, printable_json, printable_lines
 from penstock.config.secrets import mask
 
 
 def messages() -> Console:
-    """The console for people; looked up anew so that it follows a replaced sys.stderr."""
+    """Return the console for messages; created on each call so that it follows a replaced sys.stderr."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(message: str) -> None:
-    """Tell the user something that is not data."""
-    messages().print(message, markup=False)
+    """Print a message to stderr."""
+    messages().print(printable_lines(mask(message)), markup=False)
 
 
 def say_error(message: str) -> None:
-    """Tell the user what went wrong."""
+    """Print an error to stderr."""
     console = messages()
     console.print("error: ", style="bold red", end="")
-    console.print(mask(message), markup=False)
-
-
-def confirmed(question: str) -> bool:
-    """Ask on stderr, so that stdout carries data only; anything but yes is no."""
-    messages().print(f"{question} [y/N] ", end="", markup=False)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    console.print(printable_lines(mask(message)), markup=False)
 
 
 def ask_first(question: str, otherwise: str) -> None:
-    """Go on only when a person says yes; else say what that means, and end with 1."""
-    if not confirmed(question):
+    """Ask on stderr for confirmation; anything but yes prints the consequence and exits with 1."""
+    messages().print(f"{printable_lines(question)} [y/N] ", end="", markup=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         say(otherwise)
         raise typer.Exit(1)
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, in words that fit it.
+    """Return a count with its noun in singular or plural.
 
     >>> counted(1, "record"), counted(1500, "record")
     ('1 record', '1500 records')
@@ -54,16 +50,16 @@ def counted(number: int, what: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; with line breaks where a person looks at it."""
+    """Print one JSON document, with line breaks on a terminal."""
     options = orjson.OPT_APPEND_NEWLINE
-    if sys.stdout.isatty():
-        options |= orjson.OPT_INDENT_2
-    write(orjson.dumps(value, option=options))
+    if not sys.stdout.isatty():
+        return write(orjson.dumps(value, option=options))
+    return write(printable_json(orjson.dumps(value, option=options | orjson.OPT_INDENT_2)))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table for people; tab-separated lines with a header when stdout is a file or a pipe."""
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    """Print a table on a terminal; tab-separated lines with a header into a file or a pipe."""
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         write("".join("\t".join(line) + "\n" for line in [list(columns), *cells]).encode())
         return
@@ -76,7 +72,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def write(data: bytes) -> None:
-    """Bytes to stdout, at once: a reader on the other end of a pipe may be waiting."""
+    """Write bytes to stdout without buffering: the reader of a pipe may be waiting."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()

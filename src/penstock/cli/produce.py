@@ -1,19 +1,18 @@
-"""`penstock produce`: lines of stdin become records of a topic."""
+"""`penstock produce`: write the lines of stdin to a topic."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from penstock.cli.lines import Draft, LineReader, header
+from penstock.cli.option_values import format_to_write
 from penstock.cli.options import connection_of, end_in_order
 from penstock.cli.output import counted, messages, say
-from penstock.cli.values import format_to_write
 from penstock.errors import ConfigError
 from penstock.kafka import Admin, Producer
 
@@ -22,11 +21,10 @@ _SHOW_EVERY = 1000
 
 def produce(
     context: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where the records go.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
     *,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help='Lines are {"key": .., "value": .., "headers": {..}}.'),
+        bool, typer.Option("--json", help='Lines are {"key": .., "value": .., "headers": {..}}.')
     ] = False,
     form: Annotated[
         str | None,
@@ -48,8 +46,8 @@ def produce(
     partition: Annotated[
         int | None, typer.Option(min=0, help="The partition of every record. Default: by key.")
     ] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make a topic that is missing.")] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds until a delivery fails.")] = 30.0,
+    create: Annotated[bool, typer.Option("--create", help="Create a missing topic.")] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Delivery timeout in seconds.")] = 30.0,
 ) -> None:
     """Write the lines of stdin to a topic, one record for each.
 
@@ -58,8 +56,8 @@ def produce(
     penstock consume trades --json | penstock produce copy --json --create
 
     Without --format the line is the value, byte for byte. With --json a value that is not a string is
-    written as JSON, null makes a tombstone, and key_base64 and value_base64 hold bytes. The topic,
-    partition, offset and error that 'penstock consume --json' prints are left out of account.
+    written as JSON, null makes a tombstone, and key_base64 and value_base64 are bytes. The topic,
+    partition, offset and error that 'penstock consume --json' prints are ignored.
     """
     reader = LineReader(
         as_json=as_json,
@@ -70,20 +68,15 @@ def produce(
     )
     connection = connection_of(context)
     with Admin(connection) as admin:
-        _have_topic(admin, topic, create)
-        _have_partition(admin, topic, partition)
+        if create and topic not in {existing.name for existing in admin.topics()}:
+            admin.create_topic(topic)
+        _check_partition(admin, topic, partition)
     end_in_order()
     limit = int(timeout * 1000)
     producer = Producer(connection, queue_timeout=timeout, message_timeout_ms=limit)
-    with _telling(producer, topic), producer:
-        _send(producer, topic, partition, reader.drafts(_lines()))
-
-
-@contextmanager
-def _telling(producer: Producer, topic: str) -> Iterator[None]:
-    """Say how many were written, also after Ctrl-C; an error says it in its own words."""
     try:
-        yield
+        with producer:
+            _send(producer, topic, partition, reader.drafts(_lines()))
     except KeyboardInterrupt:
         say(f"interrupted: {counted(producer.delivered, 'record')} written to {topic}")
         raise
@@ -91,7 +84,13 @@ def _telling(producer: Producer, topic: str) -> Iterator[None]:
 
 
 def _send(producer: Producer, topic: str, partition: int | None, drafts: Iterable[Draft]) -> None:
-    with _progress(producer) as shown:
+    """Produce the drafts, with a live counter on a terminal unless the user types the records."""
+    console = messages()
+    watched = console.is_terminal and not sys.stdin.isatty()
+    text = TextColumn("{task.completed:,.0f} records delivered")
+    columns = (SpinnerColumn(), text, TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not watched) as bar:
+        task = bar.add_task("", total=None)
         for number, draft in enumerate(drafts):
             producer.produce(
                 topic,
@@ -103,17 +102,11 @@ def _send(producer: Producer, topic: str, partition: int | None, drafts: Iterabl
             )
             if number % _SHOW_EVERY == 0:
                 producer.raise_failures()
-                shown()
+                bar.update(task, completed=producer.delivered)
         producer.flush()
 
 
-def _have_topic(admin: Admin, topic: str, create: bool) -> None:
-    if create and topic not in {found.name for found in admin.topics()}:
-        admin.create_topic(topic)
-    admin.partitions([topic])
-
-
-def _have_partition(admin: Admin, topic: str, partition: int | None) -> None:
+def _check_partition(admin: Admin, topic: str, partition: int | None) -> None:
     there = [number for _, number in admin.partitions([topic])]
     if partition is not None and partition not in there:
         raise ConfigError(
@@ -127,21 +120,3 @@ def _lines() -> Iterator[bytes]:
         say("type one record per line; Ctrl-D ends")
     for line in sys.stdin.buffer:
         yield line.removesuffix(b"\n")
-
-
-@contextmanager
-def _progress(producer: Producer) -> Iterator[Callable[[], None]]:
-    """A count that moves while records go out, when a person sees it and does not type."""
-    console = messages()
-    watched = console.is_terminal and not sys.stdin.isatty()
-    text = TextColumn("{task.completed:,.0f} records delivered")
-    with Progress(
-        SpinnerColumn(),
-        text,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not watched,
-    ) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda: bar.update(task, completed=producer.delivered)

@@ -1,4 +1,4 @@
-"""Reads broker addresses: a host without a port means 9092, IPv6 is understood, lists are too."""
+"""Parsing of broker addresses: the default port is 9092; IPv6 and lists are supported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.\-]+))(?::(?P<por
 
 
 def parse_brokers(value: Any) -> str:
-    """Bring broker addresses into the form `host:port,host:port`, or raise ValueError.
+    """Return broker addresses in the form `host:port,host:port`, or raise ValueError.
 
     >>> parse_brokers("localhost, kafka-2:9093")
     'localhost:9092,kafka-2:9093'
@@ -37,13 +37,13 @@ def _address(text: str) -> str:
             f"{mask(text)!r} is not an address; write host:port, the protocol goes into "
             "security.protocol"
         )
-    found = _ADDRESS.fullmatch(text)
-    if not found or (found["ipv6"] and not _is_ipv6(found["ipv6"])):
+    match = _ADDRESS.fullmatch(text)
+    if not match or (match["ipv6"] and not _is_ipv6(match["ipv6"])):
         raise ValueError(f"{mask(text)!r} is not an address; allowed: host, host:port, [ipv6]:port")
-    port = int(found["port"] or DEFAULT_PORT)
+    port = int(match["port"] or DEFAULT_PORT)
     if not 1 <= port <= 65535:
         raise ValueError(f"{text!r} has port {port}; allowed: 1 .. 65535")
-    host = f"[{found['ipv6']}]" if found["ipv6"] else found["host"]
+    host = f"[{match['ipv6']}]" if match["ipv6"] else match["host"]
     return f"{host}:{port}"
 
 

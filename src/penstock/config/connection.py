@@ -1,4 +1,4 @@
-"""One description of a cluster that serves librdkafka, the Java client and Spark."""
+"""One description of a cluster for librdkafka, the Java client and Spark."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pydantic import model_validator as validates
 
 from penstock.config.checks import CALLBACKS, read_keys
 from penstock.config.consistency import inconsistencies
-from penstock.config.jvm import to_jvm
+from penstock.config.java_settings import to_jvm
 from penstock.config.keys import Value, find_key
 from penstock.config.native import to_librdkafka
-from penstock.config.secrets import is_secret_key, mask_mapping
+from penstock.config.secrets import is_secret_key, mask_mapping, remember_secret
 from penstock.errors import ConfigError
 
 ClientRole = Literal["producer", "consumer", "admin"]
 Protocol = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 Mechanism = Literal["GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
-# Spark refuses the first three: it keeps the offsets itself, joins no group, has no transactions.
+# Spark refuses the first three: it stores the offsets itself, joins no group, has no transactions.
 _NOT_FOR_SPARK = frozenset(
     {
         "auto.offset.reset",
@@ -84,7 +84,7 @@ class Connection(BaseModel):
 
     @classmethod
     def from_config(cls, mapping: Mapping[str, Any]) -> Connection:
-        """Read librdkafka's names; everything that is wrong comes in one ConfigError."""
+        """Read librdkafka's names; raise one ConfigError with all problems."""
         if not isinstance(mapping, Mapping):
             given = type(mapping).__name__
             raise ConfigError(f"a connection is a mapping of keys to values; {given} was given")
@@ -99,22 +99,25 @@ class Connection(BaseModel):
         values = _checked(list(_items(data)))
         fields: dict[str, Any] = {"options": {}}
         for name, value in values.items():
-            kept = SecretStr(str(value)) if is_secret_key(name) else value
+            kept: Value | SecretStr = value
+            if is_secret_key(name):
+                remember_secret(value)
+                kept = SecretStr(str(value))
             target = fields if _FIELDS.get(name) else fields["options"]
             target[_FIELDS.get(name, name)] = kept
         return build(fields)
 
     def to_config(self) -> dict[str, Value]:
-        """Give every key under its librdkafka name, real secrets included: `from_config` undone."""
+        """Return every key under its librdkafka name, with real secrets: the inverse of `from_config`."""
         given = {key: getattr(self, field) for key, field in _FIELDS.items()} | self.options
         return {key: _plain(value) for key, value in given.items() if value is not None}
 
     def describe(self) -> dict[str, Any]:
-        """Give every key as it may be shown: secrets are masked."""
+        """Return every key with secrets masked."""
         return mask_mapping(self.to_config())
 
     def librdkafka(self, role: ClientRole | None = None, **overrides: Any) -> dict[str, Any]:
-        """Give the configuration for confluent-kafka, real secrets included.
+        """Return the configuration for confluent-kafka, real secrets included.
 
         Keys of another role are left out. An override may be written with underscores, may be one
         of confluent-kafka's callbacks, and removes the key when it is None.
@@ -129,23 +132,23 @@ class Connection(BaseModel):
         return {**to_librdkafka(_checked(list(merged.items())), role), **callbacks}
 
     def jvm(self) -> dict[str, str]:
-        """Give the configuration for the Java client, real secrets included."""
+        """Return the configuration for the Java client, real secrets included."""
         return to_jvm(self.to_config())
 
     def spark(self) -> dict[str, str]:
-        """Give the options of Spark's Kafka source and sink, without those that Spark refuses."""
+        """Return the options of Spark's Kafka source and sink, without those that Spark refuses."""
         settings = self.jvm().items()
         return {f"kafka.{name}": value for name, value in settings if name not in _NOT_FOR_SPARK}
 
     @property
     def group_id(self) -> str | None:
-        """The consumer group, where one is given."""
+        """Return the consumer group, if one is given."""
         group = self.options.get("group.id")
         return None if group is None else str(group)
 
     @property
     def max_poll_records(self) -> int | None:
-        """The most records that one poll gives: a Java key that our own consumer obeys."""
+        """Return the maximum number of records of one poll: a Java key that our own consumer supports."""
         count = self.options.get("max.poll.records")
         return count if isinstance(count, int) else None
 
@@ -166,14 +169,14 @@ def _items(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _checked(items: list[tuple[str, Any]]) -> dict[str, Value]:
-    found = read_keys(items)
-    problems = found.problems + list(inconsistencies(found))
+    checked = read_keys(items)
+    problems = checked.problems + list(inconsistencies(checked))
     if len(problems) > 1:
         lines = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"the connection has {len(problems)} problems:{lines}")
     if problems:
         raise ConfigError(problems[0])
-    return found.values
+    return checked.values
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Finds settings that are right alone and wrong together, before a client or Spark is started."""
+"""Checks for settings that contradict each other, before a client or Spark is started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from penstock.config.checks import Checked
 
@@ -19,72 +19,72 @@ _TLS_KEYS = (
 _USER = ("sasl.username", "sasl.password")
 
 
-def inconsistencies(found: Checked) -> Iterator[str]:
-    """Say what does not fit together; a key with a problem of its own is not reported again."""
-    if found.lacks("bootstrap.servers"):
+def inconsistencies(checked: Checked) -> Iterator[str]:
+    """Yield contradictions between keys; a key with its own problem is not reported again."""
+    if checked.lacks("bootstrap.servers"):
         yield "bootstrap.servers is missing: give the brokers, for example localhost:9092"
-    yield from _tls_problems(found)
-    if "security.protocol" in found.values or found.lacks("security.protocol"):
-        protocol = str(found.values.get("security.protocol", "plaintext"))
-        yield from _protocol_problems(found, protocol)
+    yield from _tls_problems(checked)
+    if "security.protocol" in checked.values or checked.lacks("security.protocol"):
+        protocol = str(checked.values.get("security.protocol", "plaintext"))
+        yield from _protocol_problems(checked, protocol)
         if protocol.startswith("sasl_"):
-            yield from _sasl_problems(found)
-    yield from _timing_problems(found)
-    yield from _idempotence_problems(found)
+            yield from _sasl_problems(checked)
+    yield from _timing_problems(checked)
+    yield from _idempotence_problems(checked)
 
 
-def _protocol_problems(found: Checked, protocol: str) -> Iterator[str]:
-    sasl = [name for name in found.values if name.startswith("sasl.")]
+def _protocol_problems(checked: Checked, protocol: str) -> Iterator[str]:
+    sasl = [name for name in checked.values if name.startswith("sasl.")]
     if sasl and not protocol.startswith("sasl_"):
         yield (
             f"{', '.join(sasl)}: not used while security.protocol is {protocol}; "
             "set security.protocol to sasl_ssl or sasl_plaintext"
         )
-    if (tls := found.given(*_TLS_KEYS)) and not protocol.endswith("ssl"):
+    if (tls := checked.given(*_TLS_KEYS)) and not protocol.endswith("ssl"):
         yield (
             f"{', '.join(tls)}: not used while security.protocol is {protocol}; "
             "set security.protocol to ssl or sasl_ssl"
         )
 
 
-def _tls_problems(found: Checked) -> Iterator[str]:
+def _tls_problems(checked: Checked) -> Iterator[str]:
     for part in ("ssl.ca", "ssl.certificate", "ssl.key", "https.ca"):
-        if len(found.given(f"{part}.location", f"{part}.pem")) == 2:
+        if len(checked.given(f"{part}.location", f"{part}.pem")) == 2:
             yield f"{part}.location and {part}.pem are both given; allowed: one of them"
-    certificate = found.given("ssl.certificate.location", "ssl.certificate.pem")
-    key = found.given("ssl.key.location", "ssl.key.pem")
-    if key and found.lacks("ssl.certificate.location", "ssl.certificate.pem"):
+    certificate = checked.given("ssl.certificate.location", "ssl.certificate.pem")
+    key = checked.given("ssl.key.location", "ssl.key.pem")
+    if key and checked.lacks("ssl.certificate.location", "ssl.certificate.pem"):
         yield f"{key[0]} without a certificate: give ssl.certificate.location too"
-    if certificate and found.lacks("ssl.key.location", "ssl.key.pem"):
+    if certificate and checked.lacks("ssl.key.location", "ssl.key.pem"):
         yield f"{certificate[0]} without its key: give ssl.key.location too"
 
 
-def _sasl_problems(found: Checked) -> Iterator[str]:
-    if "sasl.mechanisms" in found.values:
-        mechanism = str(found.values["sasl.mechanisms"])
-        yield from _MECHANISMS[mechanism](found, mechanism)
-    elif found.lacks("sasl.mechanisms"):
-        yield from _kerberos_problems(found, "GSSAPI (the default)")
+def _sasl_problems(checked: Checked) -> Iterator[str]:
+    mechanism = checked.values.get("sasl.mechanisms")
+    if mechanism == "OAUTHBEARER":
+        yield from _oauth_problems(checked)
+    elif mechanism == "GSSAPI":
+        yield from _kerberos_problems(checked, "GSSAPI")
+    elif mechanism:
+        for name in _USER:
+            if checked.lacks(name):
+                yield f"{name} is missing: sasl.mechanisms {mechanism} needs it"
+    elif checked.lacks("sasl.mechanisms"):
+        yield from _kerberos_problems(checked, "GSSAPI (the default)")
 
 
-def _user_problems(found: Checked, mechanism: str) -> Iterator[str]:
-    for name in _USER:
-        if found.lacks(name):
-            yield f"{name} is missing: sasl.mechanisms {mechanism} needs it"
-
-
-def _kerberos_problems(found: Checked, mechanism: str) -> Iterator[str]:
-    if given := found.given(*_USER):
+def _kerberos_problems(checked: Checked, mechanism: str) -> Iterator[str]:
+    if given := checked.given(*_USER):
         yield (
             f"{', '.join(given)}: not used while sasl.mechanisms is {mechanism}; "
             "set sasl.mechanisms to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
         )
-    if found.given("sasl.kerberos.keytab") and found.lacks("sasl.kerberos.principal"):
+    if checked.given("sasl.kerberos.keytab") and checked.lacks("sasl.kerberos.principal"):
         yield "sasl.kerberos.principal is missing: sasl.kerberos.keytab needs it"
 
 
-def _oauth_problems(found: Checked, _mechanism: str) -> Iterator[str]:
-    values = found.values
+def _oauth_problems(checked: Checked) -> Iterator[str]:
+    values = checked.values
     if values.get("sasl.oauthbearer.method") != "oidc":
         return
     if values.get("sasl.oauthbearer.metadata.authentication.type", "none") != "none":
@@ -93,13 +93,13 @@ def _oauth_problems(found: Checked, _mechanism: str) -> Iterator[str]:
     if values.get("sasl.oauthbearer.grant.type", "client_credentials") == "client_credentials":
         needed += ["sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret"]
     for name in needed:
-        if found.lacks(name):
+        if checked.lacks(name):
             yield f"{name} is missing: sasl.oauthbearer.method oidc needs it"
 
 
-def _timing_problems(found: Checked) -> Iterator[str]:
-    session = float(found.values.get("session.timeout.ms", 45_000))
-    poll = float(found.values.get("max.poll.interval.ms", 300_000))
+def _timing_problems(checked: Checked) -> Iterator[str]:
+    session = float(checked.values.get("session.timeout.ms", 45_000))
+    poll = float(checked.values.get("max.poll.interval.ms", 300_000))
     if poll < session:
         yield (
             f"max.poll.interval.ms is {poll:.0f}, less than session.timeout.ms, {session:.0f}; "
@@ -107,8 +107,8 @@ def _timing_problems(found: Checked) -> Iterator[str]:
         )
 
 
-def _idempotence_problems(found: Checked) -> Iterator[str]:
-    values = found.values
+def _idempotence_problems(checked: Checked) -> Iterator[str]:
+    values = checked.values
     reason = "transactional.id" if "transactional.id" in values else "enable.idempotence"
     if "transactional.id" in values and values.get("enable.idempotence") is False:
         yield "enable.idempotence is false: transactional.id needs true"
@@ -121,12 +121,3 @@ def _idempotence_problems(found: Checked) -> Iterator[str]:
         yield f"max.in.flight.requests.per.connection is {given}: {reason} allows 1 .. 5"
     if values.get("retries") == 0:
         yield f"retries is 0: {reason} needs 1 or more"
-
-
-_MECHANISMS: Mapping[str, Callable[[Checked, str], Iterator[str]]] = {
-    "PLAIN": _user_problems,
-    "SCRAM-SHA-256": _user_problems,
-    "SCRAM-SHA-512": _user_problems,
-    "GSSAPI": _kerberos_problems,
-    "OAUTHBEARER": _oauth_problems,
-}

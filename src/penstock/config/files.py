@@ -12,6 +12,8 @@ import yaml
 
 from penstock.errors import ConfigError, nearest
 
+# PyYAML raises the last four for a value that does not have the form of its tag, or is nested too deep.
+NOT_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError)
 _ALLOWED = ("connections", "default")
 
 
@@ -34,7 +36,10 @@ def read_settings(path: Path) -> SettingsFile:
     for name in content:
         if name not in _ALLOWED:
             raise ConfigError(f"{path}: unknown key {name!r}: {nearest(str(name), _ALLOWED)}")
-    return SettingsFile(path, _connections(path, content), _default(path, content))
+    connections, default = _connections(path, content), content.get("default")
+    if default is not None and not isinstance(default, str):
+        raise ConfigError(f"{path}: default: {_kind(default)} given; allowed: a connection's name")
+    return SettingsFile(path, connections, default)
 
 
 def _connections(path: Path, content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -52,34 +57,36 @@ def _connections(path: Path, content: Mapping[str, Any]) -> Mapping[str, Mapping
     return connections
 
 
-def _default(path: Path, content: Mapping[str, Any]) -> str | None:
-    default = content.get("default")
-    if default is not None and not isinstance(default, str):
-        raise ConfigError(f"{path}: default: {_kind(default)} given; allowed: a connection's name")
-    return default
-
-
 def _load(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text("utf-8"))
-    except yaml.MarkedYAMLError as error:
-        problem = _without_values(error)
-    except yaml.YAMLError:
-        problem = "it has a character that YAML does not allow"
     except UnicodeDecodeError:
         problem = "it is not UTF-8 text"
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
+    except NOT_YAML as error:
+        line, problem = yaml_problem(error)
+        problem = f"line {line}: {problem}" if line else problem
     # Raised out here, so that the YAML error, which quotes the file, is not chained to it.
     raise ConfigError(f"{path}: {problem}")
 
 
-def _without_values(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    line = f"line {mark.line + 1}: " if mark else ""
-    # What YAML quotes may be a password that begins with * or !; a single character may stay.
-    problem = re.sub(r"'(?!\\.')[^']{2,}'", "...", error.problem or "it is not YAML")
-    return f"{line}{problem}; a text that begins with * & ! % @ or holds ': ' must be in quotes"
+def yaml_problem(error: Exception) -> tuple[int | None, str]:
+    """Return the line of an error of YAML, and the error without any value that it quotes."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        # What YAML quotes may be a password that begins with * or !; a single character may stay.
+        problem = re.sub(r"'(?!\\.')[^']{2,}'", "...", error.problem or "it is not YAML")
+        advice = "a text that begins with * & ! % @ or holds ': ' must be in quotes"
+        return (mark.line + 1 if mark else None), f"{problem}; {advice}"
+    if isinstance(error, yaml.YAMLError):
+        return None, "it has a character that YAML does not allow"
+    if isinstance(error, RecursionError):
+        return None, "it is nested too deep"
+    return (
+        None,
+        "a value looks like a date, a number or a binary value, and is none: put it in quotes",
+    )
 
 
 def _kind(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Writes the JAAS line of the Java client, so that nobody writes one by hand."""
+"""The JAAS line of the Java client, so that users need not write one."""
 
 from __future__ import annotations
 

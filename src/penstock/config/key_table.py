@@ -138,7 +138,7 @@ delivery.report.only.error                 bool                 -
 sticky.partitioning.linger.ms              int:0..900000        -
 """
 
-# Topic keys may also stand in `default.topic.config`.
+# Topic keys may also be in `default.topic.config`.
 PRODUCER_TOPIC = """
 acks                                       acks:all,-1..1000    =   request.required.acks
 request.timeout.ms                         int:1..900000        =

@@ -1,4 +1,4 @@
-"""Knows every configuration key: its names, its type, its allowed values, who uses it.
+"""Every configuration key: its names, its type, its allowed values, and its users.
 
 The keys themselves are data in key_table.py.
 """
@@ -38,12 +38,12 @@ class Key:
 
     @property
     def secret(self) -> bool:
-        """Tell whether the value must never be shown."""
+        """Return whether the value must never be shown."""
         return is_secret_key(self.name)
 
     @property
     def allowed(self) -> str:
-        """Describe what may stand as the value."""
+        """Return a description of the allowed values."""
         if self.kind in ("int", "float"):
             noun = "whole numbers" if self.kind == "int" else "numbers"
             return f"{noun} {self.low} .. {self.high}"
@@ -55,7 +55,7 @@ class Key:
         return {"bool": "true, false", "brokers": "host:port, ..."}.get(self.kind, "a text")
 
     def read(self, value: Any) -> Value:
-        """Bring a value as people write it into the one form of this key, or raise ValueError.
+        """Return a value in the canonical form of this key, or raise ValueError.
 
         >>> find_key("session.timeout.ms").read("6000"), find_key("compression.codec").read("GZIP")
         (6000, 'gzip')
@@ -154,7 +154,7 @@ def near_key(name: Any) -> Key | None:
 
 
 def unknown_key(name: Any) -> str:
-    """Say that a key is not known, and which one was probably meant.
+    """Return a message that a key is unknown, with the one that was probably meant.
 
     >>> unknown_key("bootstrap.server")
     "unknown key 'bootstrap.server': did you mean 'bootstrap.servers'?"

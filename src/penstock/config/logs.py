@@ -1,4 +1,4 @@
-"""Loggers for events with fields, over the standard library's logging: quiet until somebody listens."""
+"""Loggers for events with fields, over the standard library's logging; silent without a handler."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import cast
 
 import structlog
 
+from penstock.config.secrets import mask_event
+
 
 def event_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger whose fields become the `extra` of a standard log record.
-
-    >>> event_logger("penstock.example").info("batch_done", rows=3)
-    """
+    """Return a logger whose fields become the `extra` of a standard log record."""
     wrapped = structlog.wrap_logger(
         logging.getLogger(name),
         wrapper_class=structlog.stdlib.BoundLogger,
-        processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            mask_event,
+            structlog.stdlib.render_to_log_kwargs,
+        ],
     )
     return cast("structlog.stdlib.BoundLogger", wrapped)

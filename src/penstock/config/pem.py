@@ -1,7 +1,7 @@
-"""Brings PEM files into the form of the Java client: inline, so that a cluster needs no files.
+"""Conversion of PEM files for the Java client: inline, so that a cluster needs no files.
 
-The Java client takes PKCS#8 keys only, and on Java 17 none of the encryptions that OpenSSL writes
-(PBES2), so every key is opened here and handed over plain.
+The Java client supports PKCS#8 keys only, and on Java 17 none of the encryptions that OpenSSL writes
+(PBES2), so every key is decrypted here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE--
 
 
 def read_pem(key: str, location: str) -> str:
-    """Read the file that a key names; a directory gives all its files, as librdkafka reads it."""
+    """Read the file that a key names, or all files of a directory, like librdkafka."""
     path = Path(location).expanduser()
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     try:
@@ -30,11 +30,11 @@ def read_pem(key: str, location: str) -> str:
 
 
 def certificates(key: str, pem: str) -> str:
-    """Keep only the certificates of a PEM text: Java stumbles over what else stands there."""
-    found = _CERTIFICATE.findall(pem)
-    if not found:
+    """Return only the certificates of a PEM text: Java refuses anything else in it."""
+    blocks = _CERTIFICATE.findall(pem)
+    if not blocks:
         raise ConfigError(f"{key}: there is no certificate in it; allowed: PEM, BEGIN CERTIFICATE")
-    return "\n".join(dict.fromkeys(found)) + "\n"
+    return "\n".join(dict.fromkeys(blocks)) + "\n"
 
 
 def private_key(key: str, pem: str, password: str) -> str:
@@ -49,7 +49,7 @@ def private_key(key: str, pem: str, password: str) -> str:
     except TypeError:
         problem = "the key is encrypted and ssl.key.password is missing"
     except ValueError:
-        problem = "the key does not open: ssl.key.password is wrong, or it is no PEM key"
+        problem = "the key does not open: ssl.key.password is wrong, or it is not a PEM key"
     else:
         plain = forms.NoEncryption()
         return loaded.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, plain).decode()

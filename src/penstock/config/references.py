@@ -1,55 +1,68 @@
-"""Fills in `${env:NAME}` and `${file:PATH}`, so that secrets need not stand in a file of settings."""
+"""Resolution of `${env:NAME}` and `${file:PATH}`, so that settings files need not contain secrets."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.config.secrets import is_secret_key
+from penstock.config.secrets import is_secret_key, remember_secret
+from penstock.config.trust import inside
 from penstock.errors import ConfigError
 
+_Locate = Callable[[str, str], Path]
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 
 
-def resolve_references(value: Any, base: Path | None = None) -> Any:
-    """Fill in the references in every text of nested data; `$${` stands for a plain `${`.
+def resolve_references(value: Any, base: Path | None = None, *, confined: bool = False) -> Any:
+    """Resolve the references in every string of nested data; `$${` is an escaped `${`.
 
-    A relative path of a file is looked up from `base`, else from the working directory.
+    A relative path of a file is looked up from `base`, else from the working directory. With `confined`,
+    a file must be below `base`, wherever its links lead.
 
     >>> resolve_references({"a": ["${env:PENSTOCK_NO_SUCH:-none}", 5], "b": "$${kept}"})
     {'a': ['none', 5], 'b': '${kept}'}
     """
-    return _filled(value, base, "")
+
+    def locate(given: str, where: str) -> Path:
+        if confined and base is not None:
+            return inside(base, Path(given), f"{where}${{file:{given}}}")
+        return (base or Path()) / Path(given).expanduser()
+
+    return _filled(value, locate, "")
 
 
-def _filled(value: Any, base: Path | None, name: str) -> Any:
+def _filled(value: Any, locate: _Locate, name: str) -> Any:
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _resolved(found, base, name), value)
+        return _REFERENCE.sub(lambda match: _resolved(match, locate, name), value)
     if isinstance(value, Mapping):
-        return {key: _filled(item, base, str(key)) for key, item in value.items()}
+        return {key: _filled(item, locate, str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_filled(item, base, name) for item in value]
+        return [_filled(item, locate, name) for item in value]
     return value
 
 
-def _resolved(found: re.Match[str], base: Path | None, name: str) -> str:
-    if found[1] is None:
+def _resolved(match: re.Match[str], locate: _Locate, name: str) -> str:
+    if match[1] is None:
         return "${"
-    scheme, _, rest = found[1].partition(":")
+    scheme, _, rest = match[1].partition(":")
     where = f"{name}: " if name else ""
     if scheme == "env" and rest:
-        return _from_environment(rest, where)
-    if scheme == "file" and rest:
-        return _from_file(rest, base, where)
-    # In a secret it may be a part of the secret itself.
-    shown = "..." if is_secret_key(name) else found[1]
-    raise ConfigError(
-        f"{where}${{{shown}}} is not a reference; allowed: ${{env:NAME}}, "
-        "${env:NAME:-default}, ${file:PATH}; write $${ for a plain ${"
-    )
+        value = _from_environment(rest, where)
+    elif scheme == "file" and rest:
+        value = _from_file(rest, locate, where)
+    else:
+        # In a secret it may be a part of the secret itself.
+        shown = "..." if is_secret_key(name) else match[1]
+        raise ConfigError(
+            f"{where}${{{shown}}} is not a reference; allowed: ${{env:NAME}}, "
+            "${env:NAME:-default}, ${file:PATH}; write $${ for a plain ${"
+        )
+    if is_secret_key(name):
+        remember_secret(value)
+    return value
 
 
 def _from_environment(rest: str, where: str) -> str:
@@ -60,12 +73,12 @@ def _from_environment(rest: str, where: str) -> str:
             f"{where}${{env:{name}}}: the environment variable {name} is not set; set it, "
             f"or write ${{env:{name}:-default}}"
         )
-    # As in a shell, the default also stands in for an empty variable.
+    # As in a shell, the default also replaces an empty variable.
     return default if has_default and not value else str(value)
 
 
-def _from_file(rest: str, base: Path | None, where: str) -> str:
-    path = (base or Path()) / Path(rest).expanduser()
+def _from_file(rest: str, locate: _Locate, where: str) -> str:
+    path = locate(rest, where)
     try:
         return path.read_text("utf-8").rstrip("\r\n")
     except OSError as error:

@@ -1,75 +1,72 @@
-"""Keeps secrets out of everything that is shown: texts, mappings, log events, tracebacks.
+"""Masking of secrets in all output: texts, mappings, log events, tracebacks.
 
-It goes by the names of keys and the shapes of texts, so nobody has to register a secret first.
+It works by the names of keys and by patterns, so that no secret has to be registered first. The
+secrets of connections and definitions are known as well, and masked wherever they appear.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, MutableMapping
+from datetime import date, datetime
+from numbers import Number
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
-MASK = "********"
+from penstock.config.secret_names import is_secret_key
+from penstock.config.secret_texts import MASK, without_secrets
 
-_SECRET_ENDINGS = (
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "jaas.config",
-    "key.pem",
-    "keystore.key",
-    "authorization",
-)
-_PEM = re.compile(
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
-)
-# `token` alone is also an ordinary word of parsers' messages: there it must be part of a name.
-_NAME = (
-    r"(?:password|passwd|passphrase|secret|key[._]pem|keystore[._]key|jaas[._]config|[._\-]token|"
-    r"""\btoken(?=\\?["']?=))\\?["']?"""
-)
-_VALUE = "|".join(
-    (
-        r'"(?:\\.|[^"\\])*"',
-        r"'(?:\\.|[^'\\])*'",
-        r'\\"(?:\\\\(?:\\["\\]|.)|[^\\])*\\"',  # quoted inside a quoted text, as JAAS in JSON
-        r"""\\?["'].*""",  # the end is cut off: hide the rest of the line
-        r"\S+",
-    )
-)
-_ASSIGNED = re.compile(rf"({_NAME}[ \t]*[=:][ \t]*)(?:{_VALUE})", re.IGNORECASE)
-_AUTHORIZATION = re.compile(
-    r"""(authorization["']?\s*[=:]\s*["']?(?:(?:basic|bearer)\s+)?)[^\s"']+""", re.IGNORECASE
-)
-_USER_INFO = re.compile(r"(://[^\s:/@]*):[^\s/]+@")
+__all__ = [
+    "MASK",
+    "MaskingFilter",
+    "is_secret_key",
+    "mask",
+    "mask_event",
+    "mask_mapping",
+    "remember_secret",
+]
+
+# A shorter or plainer one would hide ordinary words of messages.
+_SHORTEST_KNOWN = 8
+_MOST_KNOWN = 1000
+# Objects that logging renders itself, afterwards.
+_OF_LOGGING = ("exc_info", "stack_info", "_record")
+_known: dict[str, None] = {}
 
 
-def is_secret_key(name: str) -> bool:
-    """Tell whether the value under this name must never be shown.
+def remember_secret(value: Any) -> None:
+    """Mask this value from now on wherever it appears, unless it could be an ordinary word.
 
-    >>> is_secret_key("sasl.password"), is_secret_key("PENSTOCK_KAFKA_SSL_KEY_PASSWORD")
-    (True, True)
-    >>> is_secret_key("sasl.username"), is_secret_key("sasl.oauthbearer.token.endpoint.url")
-    (False, False)
+    >>> remember_secret("correct-horse-1")
+    >>> mask("Invalid value correct-horse-1 for configuration x")
+    'Invalid value ******** for configuration x'
     """
-    return re.sub(r"[_\-]", ".", name.lower()).endswith(_SECRET_ENDINGS)
+    text = str(value)
+    if len(text) < _SHORTEST_KNOWN or text.isalpha():
+        return
+    for form in (text, quote(text, safe="")):
+        _known.pop(form, None)
+        _known[form] = None
+    while len(_known) > _MOST_KNOWN:
+        _known.pop(next(iter(_known)), None)
 
 
 def mask(text: str) -> str:
-    """Replace what looks like a secret in a free text.
+    """Replace what is known to be a secret, or looks like one, in a free text.
+
+    It takes time in proportion to the text's length, whatever is in it.
 
     >>> mask("cannot use sasl.password=hunter2 here")
     'cannot use sasl.password=******** here'
-    >>> mask("postgresql://app:hunter2@db/orders")
-    'postgresql://app:********@db/orders'
+    >>> mask("postgresql://app:hunter2@db/orders?sslpassword=x&connect_timeout=5")
+    'postgresql://app:********@db/orders?sslpassword=********&connect_timeout=5'
     """
-    text = _PEM.sub(MASK, text)
-    text = _ASSIGNED.sub(lambda found: found[1] + MASK, text)
-    text = _AUTHORIZATION.sub(lambda found: found[1] + MASK, text)
-    return _USER_INFO.sub(lambda found: f"{found[1]}:{MASK}@", text)
+    text = without_secrets(text)
+    for secret in tuple(_known):
+        if secret in text:
+            text = text.replace(secret, MASK)
+    return text
 
 
 def mask_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,16 +83,19 @@ def _masked(name: Any, value: Any) -> Any:
         return MASK
     if isinstance(value, Mapping):
         return mask_mapping(value)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return [_masked(None, item) for item in value]
-    return mask(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, (Number, datetime, date)):
+        return value
+    return mask(str(value) if isinstance(value, (str, PurePath)) else repr(value))
 
 
 def mask_event(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Mask a structlog event: put it last but one, before the renderer."""
-    return mask_mapping(event)
+    kept = {name: event[name] for name in _OF_LOGGING if name in event}
+    return {**mask_mapping({n: v for n, v in event.items() if n not in kept}), **kept}
 
 
 class MaskingFilter(logging.Filter):

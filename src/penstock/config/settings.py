@@ -1,4 +1,4 @@
-"""Finds named connections: penstock.yaml here, then the user's, then the embedded broker's."""
+"""Lookup of named connections: penstock.yaml here, then the user's, then the embedded broker's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.connection import Connection
+from penstock.config.directories import place
 from penstock.config.files import SettingsFile, read_settings
 from penstock.config.keys import KEYS, find_key
-from penstock.config.places import place
 from penstock.config.references import resolve_references
+from penstock.config.trust import refuse_untrusted
 from penstock.errors import ConfigError, nearest
 
 FILE_NAME = "penstock.yaml"
@@ -56,14 +57,14 @@ def find_connection(what: ConnectionLike = None) -> Connection:
 
 
 def settings_paths() -> list[Path]:
-    """List the files that may hold connections, the nearest first."""
+    """List the files that may contain connections, the nearest first."""
     user = place("config") / FILE_NAME
     return [Path.cwd() / FILE_NAME, user, place("data") / f"{EMBEDDED}.yaml"]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the files say, the nearest first, and what the environment says."""
+    """The settings of the files, the nearest first, and of the environment."""
 
     files: tuple[SettingsFile, ...]
     overrides: Mapping[str, str]
@@ -79,7 +80,7 @@ class Settings:
         return list(dict.fromkeys(name for file in self.files for name in file.connections))
 
     def default_name(self) -> str | None:
-        """Say which connection is the default; None where there is none at all."""
+        """Return the name of the default connection, or None if there is none."""
         if chosen := os.environ.get(_PICK):
             return chosen
         if chosen := next((file.default for file in self.files if file.default), None):
@@ -92,44 +93,52 @@ class Settings:
             )
         if names:
             return names[0]
-        # Brokers in the environment are something else than the embedded broker: not its settings.
+        # Brokers in the environment are another cluster than the embedded broker.
         makes_one = "bootstrap.servers" in self.overrides
         return EMBEDDED if EMBEDDED in self.names() and not makes_one else None
 
     def default(self) -> Connection:
-        """Give the default connection, with what the environment overrides."""
+        """Return the default connection, with the overrides of the environment."""
         name = self.default_name()
         if name is not None:
             return self.named(name)
         if self.overrides:
-            return _build(self.overrides, f"environment variables {_PREFIX}*")
+            try:
+                return Connection.from_config(self.overrides)
+            except ConfigError as error:
+                raise ConfigError(f"environment variables {_PREFIX}*: {error}") from None
         raise ConfigError(
-            f"no connection is set up (looked in {_listed(settings_paths())}); run `penstock broker "
+            f"no connection is configured (looked in {_listed(settings_paths())}); run `penstock broker "
             f"start`, or set {_PREFIX}BOOTSTRAP_SERVERS, or write a {FILE_NAME} with "
             "`connections: {NAME: {bootstrap.servers: HOST}}`"
         )
 
     def named(self, name: str) -> Connection:
-        """Give the connection of this name; the nearest file wins."""
+        """Return the connection of this name; the nearest file wins."""
         for file in self.files:
             if name in file.connections:
                 return self._from_file(file, name)
         read = _listed([file.path for file in self.files]) or "none"
         names = self.names()
         hint = nearest(name, names) if names else "there are no connections"
-        # Where nothing is near, the hint names them all already.
+        # Without a similar name the hint already lists them all.
         known = f" (known: {', '.join(names)})" if hint.startswith("did you") else ""
         raise ConfigError(f"no connection is named {name!r}: {hint}{known}; files read: {read}")
 
     def _from_file(self, file: SettingsFile, name: str) -> Connection:
-        origin = f"connection {name!r} in {file.path}"
+        folder, foreign = file.path.parent, _comes_with_the_folder(file.path)
+        overrides = self.overrides if name == self._default_name_or_none() else {}
         try:
-            mapping = resolve_references(file.connections[name], file.path.parent)
+            mapping = resolve_references(file.connections[name], folder, confined=foreign)
+            kept = {
+                key: value for key, value in mapping.items() if _canonical(key) not in overrides
+            }
+            connection = Connection.from_config({**kept, **overrides})
+            if foreign:
+                refuse_untrusted(connection.to_config(), overrides, folder)
         except ConfigError as error:
-            raise ConfigError(f"{origin}: {error}") from None
-        if self.overrides and name == self._default_name_or_none():
-            mapping = _overridden(mapping, self.overrides)
-        return _build(mapping, origin)
+            raise ConfigError(f"connection {name!r} in {file.path}: {error}") from None
+        return connection
 
     def _default_name_or_none(self) -> str | None:
         # A connection asked for by its name must not fail because no default was chosen.
@@ -139,27 +148,19 @@ class Settings:
             return None
 
 
-def _build(mapping: Mapping[str, Any], origin: str) -> Connection:
-    try:
-        return Connection.from_config(mapping)
-    except ConfigError as error:
-        raise ConfigError(f"{origin}: {error}") from None
-
-
-def _overridden(mapping: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    kept = {name: value for name, value in mapping.items() if _canonical(name) not in overrides}
-    return {**kept, **overrides}
+def _comes_with_the_folder(path: Path) -> bool:
+    """Return whether a file belongs to the working directory rather than to the user."""
+    return path.parent.resolve() not in (place("config").resolve(), place("data").resolve())
 
 
 def _environment() -> dict[str, str]:
-    found = {name: value for name, value in os.environ.items() if name.startswith(_PREFIX)}
-    if unknown := sorted(set(found) - set(_VARIABLES)):
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_PREFIX)}
+    if unknown := sorted(set(variables) - set(_VARIABLES)):
         hint = nearest(unknown[0], list(_VARIABLES))
-        hint = (
-            hint if hint.startswith("did") else f"allowed: {_PREFIX} and a key, dots as underscores"
-        )
+        if not hint.startswith("did"):
+            hint = f"allowed: {_PREFIX} and a key, dots as underscores"
         raise ConfigError(f"unknown environment variable {unknown[0]}: {hint}")
-    return {_canonical(_VARIABLES[name]): value for name, value in found.items()}
+    return {_canonical(_VARIABLES[name]): value for name, value in variables.items()}
 
 
 def _canonical(name: str) -> str:

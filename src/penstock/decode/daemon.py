@@ -1,6 +1,6 @@
-"""The process from which Spark forks its Python workers, made ready once instead of in every worker.
+"""The process from which Spark forks its Python workers, prepared once instead of in every worker.
 
-Spark puts jars and zips on the workers' path and has Python look all of them over before every task,
+Spark puts jars and zips on the workers' path and makes Python scan all of them before every task,
 which takes longer than a small batch itself. Nothing is imported from them: PySpark is installed.
 """
 
@@ -11,15 +11,15 @@ import sys
 from zipimport import zipimporter
 
 import pyarrow as pa
-import pyarrow.compute  # what a worker needs is loaded here and shared by the fork
+import pyarrow.compute  # loaded here and shared by the forked workers
 from pyspark import daemon, worker  # noqa: F401
 
-import penstock.decode.kernels.json
+import penstock.decode.kernels.json.json_kernel
 import penstock.decode.kernels.parser  # noqa: F401
 
 
 def forget_archives() -> None:
-    """Take jars and zips off the path, and out of what Python remembers about it."""
+    """Remove jars and zips from the path, and from Python's importer cache."""
     for entry in [entry for entry in sys.path if entry.endswith((".jar", ".zip"))]:
         sys.path.remove(entry)
     for entry, importer in list(sys.path_importer_cache.items()):
@@ -30,5 +30,5 @@ def forget_archives() -> None:
 if __name__ == "__main__":
     pa.array([0])  # Arrow looks for pandas at the first array
     forget_archives()
-    gc.freeze()  # a worker collects garbage after every task: not among what is loaded here
+    gc.freeze()  # a worker collects garbage after every task: not among the objects loaded here
     daemon.manager()  # type: ignore[no-untyped-call]

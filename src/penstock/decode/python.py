@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import Field, model_validator
 from pyspark.sql.types import StructType
 
 from penstock.decode.kernels.outcome import Kernel
-from penstock.decode.kernels.parser import ParserKernel, accepted_arguments
-from penstock.decode.kernels.table_parser import TableForm, TableParserKernel
+from penstock.decode.kernels.parser import (
+    ParserKernel,
+    TableForm,
+    TableParserKernel,
+    accepted_arguments,
+)
 from penstock.decode.workers import ArrowDecode
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 
 
 class PythonDecode(ArrowDecode):
-    """A function of one (value), two (value, key) or three (value, key, topic) arguments, as text.
+    """A function of one (value), two (value, key) or three (value, key, topic) arguments, text or bytes.
 
     It returns a row as a dict or a tuple, several as a list of them or a table (pandas, Arrow), or None
     to leave the record out. With `tables` it is a function of one table with the columns payload, key and
@@ -32,8 +36,13 @@ class PythonDecode(ArrowDecode):
     schema_: Schema = Field(alias="schema", description="The columns of the rows it returns.")
     tables: TableForm | None = Field(
         default=None,
-        description="Give the function tables of records instead of one record at a time: "
+        description="Pass tables of records to the function instead of one record at a time: "
         "`pandas` or `arrow`.",
+    )
+    input: Literal["text", "bytes"] = Field(
+        default="text",
+        description="What value and key are passed as. A value that is not UTF-8 is an error of that "
+        "record if it is `text`.",
     )
 
     @model_validator(mode="after")
@@ -57,10 +66,10 @@ class PythonDecode(ArrowDecode):
         return every[: accepted_arguments(self.function.load(), self.function.path)]
 
     def kernel(self) -> Callable[[], Kernel]:
-        """Return what makes the kernel."""
+        """Return the factory of the kernel."""
         if self.tables:
-            return partial(TableParserKernel, self.function, self.schema_, self.tables)
-        return partial(ParserKernel, self.function, self.schema_, self.columns())
+            return partial(TableParserKernel, self.function, self.schema_, self.tables, self.input)
+        return partial(ParserKernel, self.function, self.schema_, self.columns(), self.input)
 
     def row_schema(self) -> StructType:
         """Return the declared schema."""

@@ -1,4 +1,4 @@
-"""Records as they are: every column of the record is a column of the row."""
+"""Undecoded records: every column of the record is a column of the row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.decode.workers import never_fails, with_origin
+from penstock.decode.workers import with_origin
 from penstock.pipeline import FAILED, Decode
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RawDecode(Decode):
-    """Key and value as bytes, beside topic, partition, offset, timestamp and, where read, headers."""
+    """Key and value as bytes, with topic, partition, offset, timestamp and, if they are read, headers."""
 
     name = "raw"
     in_real_time = True
@@ -24,8 +24,14 @@ class RawDecode(Decode):
         return records.drop("timestampType").withColumn(FAILED, f.lit(None).cast("long"))
 
     def failures(self, records: DataFrame) -> DataFrame:
-        """Return nothing: bytes are always bytes."""
-        return never_fails(records)
+        """Return no record: bytes are always bytes."""
+        return records.where(f.lit(False)).withColumns(
+            {
+                "error_type": f.lit(None).cast("string"),
+                "error": f.lit(None).cast("string"),
+                FAILED: f.lit(None).cast("long"),
+            }
+        )
 
     def traced(self, records: DataFrame) -> DataFrame:
         """Return the records, and where they are from."""

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, field_validator
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.decode.kernels.failure import Failure
-from penstock.decode.kernels.outcome import Decoded, Kernel
-from penstock.decode.kernels.tombstones import WithTombstones
+from penstock.decode.kernels.key_kernel import with_keys
+from penstock.decode.kernels.merging import WithTombstones
+from penstock.decode.kernels.outcome import Decoded, Failure, Kernel, in_parts
+from penstock.error_frame import in_worker
+from penstock.errors import ConfigError
 from penstock.pipeline import FAILED, ORIGIN, Decode
+from penstock.pipeline.registry import AnyKeyDecode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,82 +37,146 @@ class ArrowDecode(Decode):
 
     metadata: list[Metadata] = Field(
         default_factory=list,
-        description="Facts about the record to keep as columns `kafka_topic`, `kafka_offset`, ... "
-        "With `tombstone` a record without a value is no error but a row of nulls, in which "
+        description="Metadata of the record to add as columns `kafka_topic`, `kafka_offset`, ... "
+        "With `tombstone` a record without a value is not an error but a row of nulls, in which "
         "`kafka_tombstone` is true.",
     )
+    key: AnyKeyDecode | None = Field(
+        default=None,
+        description="How the record's key is decoded, as `{avro: {...}}`; its columns are added under "
+        "`key_prefix`. A record without a key has nulls in them.",
+    )
+    key_prefix: str = Field(
+        default="key_", description="In front of the names of the key's columns."
+    )
+
+    @field_validator("key")
+    @classmethod
+    def _can_decode_keys(cls, key: Decode | None) -> Decode | None:
+        if key is None or (isinstance(key, ArrowDecode) and not key.metadata and not key.key):
+            return key
+        raise ValueError(
+            f"{key.name!r} cannot decode keys: take a decode with a schema, without 'metadata' and "
+            "'key' of its own"
+        )
+
+    def bind(self, topics: Sequence[str], _part: str = "value") -> ArrowDecode:
+        """Return a copy whose key's decode is bound, too."""
+        if self.key is None:
+            return self
+        return self.model_copy(update={"key": self.key.bind(topics, "key")})
+
+    def identity(self) -> str:
+        """Return the text of the options, with that of the key's decode."""
+        return super().identity() + (f", key {self.key.identity()}" if self.key else "")
 
     @abstractmethod
     def columns(self) -> list[str]:
-        """Return the record columns that the kernel looks at; `value` is one of them."""
+        """Return the record columns that the kernel reads; `value` is one of them."""
 
     @abstractmethod
     def kernel(self) -> Callable[[], Kernel]:
-        """Return what makes the kernel, in the worker that runs it."""
+        """Return the factory of the kernel, for the worker that runs it."""
 
     @abstractmethod
     def row_schema(self) -> StructType:
         """Return the schema of the rows."""
 
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return the rows, the metadata asked for and FAILED."""
-        make, kept = self._kernel(), list(self.metadata)
-        wanted = [*self.columns(), *(name for name in kept if name not in self.columns())]
-        if TOMBSTONE in kept:
+        """Return the rows, the requested metadata and FAILED."""
+        return self._decoded(records, self._metadata_columns())
+
+    def _metadata_columns(self) -> dict[str, str]:
+        """Return the added columns, and what of the record each of them has."""
+        return {f"kafka_{name}": name for name in self.metadata}
+
+    def _decoded(self, records: DataFrame, kept: Mapping[str, str]) -> DataFrame:
+        make = self._kernel()
+        read = [*self.columns(), *(["key"] if self.key else [])]
+        wanted = list(dict.fromkeys([*read, *kept.values()]))
+        if TOMBSTONE in wanted:
             records = records.withColumn(TOMBSTONE, f.col("value").isNull())
         needed = records.select(*wanted)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
             for batch in batches:
-                yield from _rows(kernel(batch), batch, kept)
+                for part, decoded in in_parts(kernel, batch):
+                    yield from _rows(decoded, part, kept)
 
-        return needed.mapInArrow(run, self._output(records))
+        return needed.mapInArrow(in_worker(run, "decode"), self._output(records, kept))
 
     def failures(self, records: DataFrame) -> DataFrame:
-        """Return the failed records, whole, with their errors."""
+        """Return the complete failed records with their errors."""
         make = self._kernel()
-        schema = StructType(
-            [
-                *records.schema.fields,
-                StructField("error_type", StringType()),
-                StructField("error", StringType()),
-                StructField(FAILED, LongType()),
-            ]
-        )
+        schema = StructType([*records.schema.fields])
+        schema.add("error_type", StringType()).add("error", StringType()).add(FAILED, LongType())
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
             for batch in batches:
-                yield _failed(kernel(batch).failures, batch)
+                for part, decoded in in_parts(kernel, batch):
+                    yield _failed(decoded.failures, part)
 
-        return records.mapInArrow(run, schema)
+        return records.mapInArrow(in_worker(run, "decode"), schema)
 
     def traced(self, records: DataFrame) -> DataFrame:
-        """Return the rows with their origin: metadata under another name."""
-        places: list[Metadata] = ["topic", "partition", "offset"]
-        added = [name for name in places if name not in self.metadata]
-        rows = self.model_copy(update={"metadata": [*self.metadata, *added]}).decode(records)
-        origin = {new: f.col(f"kafka_{name}") for new, name in zip(ORIGIN, places, strict=True)}
-        return rows.withColumns(origin).drop(*(f"kafka_{name}" for name in added))
+        """Return the rows with their origin."""
+        origin = dict(zip(ORIGIN, ("topic", "partition", "offset"), strict=True))
+        return self._decoded(records, {**self._metadata_columns(), **origin})
 
     def _kernel(self) -> Callable[[], Kernel]:
-        make = self.kernel()
-        return (lambda: WithTombstones(make())) if TOMBSTONE in self.metadata else make
+        make = value = self.kernel()
+        if TOMBSTONE in self.metadata:
+            make = partial(_made, value, WithTombstones)
+        if isinstance(self.key, ArrowDecode):
+            return partial(with_keys, make, self.key.kernel(), self.key_prefix)
+        return make
 
-    def _output(self, records: DataFrame) -> StructType:
-        """Everything may be null: a failed record is a row with nothing but FAILED."""
-        rows = [StructField(field.name, field.dataType) for field in self.row_schema()]
-        kept = [
-            StructField(f"kafka_{name}", records.schema[name].dataType) for name in self.metadata
+    def _every_row(self) -> StructType:
+        """Return the schema of the rows, with the key's columns."""
+        rows = self.row_schema()
+        if not isinstance(self.key, ArrowDecode):
+            return rows
+        keys = [
+            StructField(f"{self.key_prefix}{field.name}", field.dataType)
+            for field in self.key.row_schema()
         ]
-        return StructType([*rows, *kept, StructField(FAILED, LongType())])
+        return StructType([*rows, *keys])
+
+    def _output(self, records: DataFrame, kept: Mapping[str, str]) -> StructType:
+        """Return the output schema, all nullable: a failed record is a row with nothing but FAILED."""
+        rows = [StructField(field.name, field.dataType) for field in self._every_row()]
+        added = [
+            StructField(column, records.schema[name].dataType) for column, name in kept.items()
+        ]
+        fields = [*rows, *added, StructField(FAILED, LongType())]
+        _refuse_twins([field.name for field in fields])
+        return StructType(fields)
 
 
-def _rows(decoded: Decoded, batch: pa.RecordBatch, kept: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _refuse_twins(names: Sequence[str]) -> None:
+    """Raise where the value, its key and the metadata have a column in common; Spark ignores case."""
+    known: dict[str, str] = {}
+    for name in names:
+        if twin := known.get(name.lower()):
+            raise ConfigError(
+                f"the columns {twin!r} and {name!r} have one name for Spark, which ignores case: choose "
+                "another 'key_prefix', leave out that 'metadata', or rename the field"
+            )
+        known[name.lower()] = name
+
+
+def _made(make: Callable[[], Kernel], wrap: Callable[[Kernel], Kernel]) -> Kernel:
+    return wrap(make())
+
+
+def _rows(
+    decoded: Decoded, batch: pa.RecordBatch, kept: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
     columns = list(decoded.rows.columns)
-    names = [*decoded.rows.schema.names, *(f"kafka_{name}" for name in kept), FAILED]
-    for name in kept:
+    names = [*decoded.rows.schema.names, *kept, FAILED]
+    for name in kept.values():
         column = batch.column(name)
         columns.append(column if decoded.origins is None else column.take(decoded.origins))
     columns.append(pa.nulls(decoded.rows.num_rows, pa.int64()))
@@ -131,7 +199,7 @@ def _failed(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _fingerprints(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.Array:
-    """A checksum of each failed record's bytes: both passes must fail on the same ones."""
+    """Return a checksum of each failed record's bytes: both passes must fail on the same ones."""
     values = batch.column("value")
     marks = [zlib.crc32(values[failure.index].as_py() or b"") for failure in failures]
     return pa.array(marks, pa.int64())
@@ -141,15 +209,3 @@ def with_origin(records: DataFrame) -> DataFrame:
     """Return the records with the columns of their origin."""
     places = ("topic", "partition", "offset")
     return records.withColumns({new: f.col(name) for new, name in zip(ORIGIN, places, strict=True)})
-
-
-def never_fails(records: DataFrame) -> DataFrame:
-    """Return no record, in the shape of `failures`: for a decode that cannot fail."""
-    none = records.where(f.lit(False))
-    return none.withColumns(
-        {
-            "error_type": f.lit(None).cast("string"),
-            "error": f.lit(None).cast("string"),
-            FAILED: f.lit(None).cast("long"),
-        }
-    )

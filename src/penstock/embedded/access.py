@@ -1,17 +1,16 @@
-"""What clients need to reach an embedded broker: certificates, names and passwords made for the run."""
+"""Credentials of clients of an embedded broker: certificates, names and passwords for the run."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
 
-from penstock.config import Connection
 from penstock.embedded.certificates import LIFETIME as CERTIFICATE_LIFETIME
 from penstock.embedded.certificates import Authority, Certificate
 from penstock.embedded.home import NodePlace, State
 from penstock.embedded.oidc import LIFETIME, Issuer, TokenEndpoint
 from penstock.embedded.properties import tls_properties, token_properties
-from penstock.embedded.security import OWNER, Security
+from penstock.embedded.security import Security
 from penstock.errors import ConfigError
 
 
@@ -27,18 +26,26 @@ class Access:
         self._tokens = _Tokens(folder, state.users) if security.oauth else None
 
     def close(self) -> None:
-        """End what runs in this process: the giver of tokens."""
+        """Stop the token provider, which runs in this process."""
         if self._tokens:
             self._tokens.endpoint.close()
 
     def server_settings(self, node: NodePlace) -> dict[str, str]:
-        """Give a node its certificate, and the keys of the tokens; nothing where it needs neither."""
-        tokens = token_properties(self._tokens.jwks) if self._tokens else {}
-        return tokens | self._server_certificate(node)
+        """Return the settings of a node for its certificate and the token keys, if it needs them."""
+        settings = token_properties(self._tokens.jwks) if self._tokens else {}
+        if self._authority:
+            made = self._authority.server(f"node-{node.id}")
+            # Kafka wants key and certificate in one file.
+            made.key.write_bytes(made.key.read_bytes() + made.certificate.read_bytes())
+            settings |= tls_properties(made.key, self._authority.ca, self.security)
+        return settings
 
     def server_flags(self) -> list[str]:
-        """Give what a node's Java must be told: it reads no file of keys that is not named there."""
-        return self._tokens.flags() if self._tokens else []
+        """Return the Java options of a node: it reads only key files that are named there."""
+        if self._tokens is None:
+            return []
+        allowed, jwks = "-Dorg.apache.kafka.sasl.oauthbearer.allowed", self._tokens.jwks
+        return [f"{allowed}.urls={jwks.as_uri()}", f"{allowed}.files={jwks}"]
 
     def token(self, user: str, lifetime: float = LIFETIME) -> str:
         """Sign a token for a user, as the provider would."""
@@ -48,20 +55,8 @@ class Access:
             )
         return self._tokens.issuer.token(user, lifetime)
 
-    def _server_certificate(self, node: NodePlace) -> dict[str, str]:
-        if self._authority is None:
-            return {}
-        made = self._authority.server(f"node-{node.id}")
-        # Kafka wants key and certificate in one file.
-        made.key.write_bytes(made.key.read_bytes() + made.certificate.read_bytes())
-        return tls_properties(made.key, self._authority.ca, self.security)
-
-    def connection(self, brokers: str, user: str = OWNER) -> Connection:
-        """Describe how `user` reaches the broker."""
-        return Connection.from_config(self.client_settings(brokers, user))
-
-    def client_settings(self, brokers: str, user: str = OWNER) -> dict[str, str]:
-        """Give the same in librdkafka's names, with the real secrets."""
+    def client_settings(self, brokers: str, user: str) -> dict[str, str]:
+        """Return the connection of `user` in librdkafka's names, with the real secrets."""
         settings = {"bootstrap.servers": brokers, "security.protocol": self.security.protocol}
         if self.security.sasl:
             settings |= self._log_in(user)
@@ -76,7 +71,13 @@ class Access:
             raise ConfigError(f"there is no user {user!r}; users: {sorted(self.state.users)}")
         secret = self.state.users[user]
         if self._tokens:
-            return _ask_for_tokens(self._tokens.endpoint.url, user, secret)
+            return {
+                "sasl.mechanisms": "OAUTHBEARER",
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": self._tokens.endpoint.url,
+                "sasl.oauthbearer.client.id": user,
+                "sasl.oauthbearer.client.secret": secret,
+            }
         return {
             "sasl.mechanisms": self.security.mechanism,
             "sasl.username": user,
@@ -120,17 +121,3 @@ class _Tokens:
             )
         self.jwks.write_text(self.issuer.jwks(), encoding="utf-8")
         self.endpoint = TokenEndpoint(self.issuer, users)
-
-    def flags(self) -> list[str]:
-        allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
-        return [f"{allowed}.urls={self.jwks.as_uri()}", f"{allowed}.files={self.jwks}"]
-
-
-def _ask_for_tokens(url: str, user: str, secret: str) -> dict[str, str]:
-    return {
-        "sasl.mechanisms": "OAUTHBEARER",
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.token.endpoint.url": url,
-        "sasl.oauthbearer.client.id": user,
-        "sasl.oauthbearer.client.secret": secret,
-    }

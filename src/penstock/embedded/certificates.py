@@ -1,4 +1,4 @@
-"""Makes a certificate authority with server and client certificates for one run, as PEM files."""
+"""A certificate authority with server and client certificates for one run, as PEM files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ class Certificate:
 
 
 class Authority:
-    """Signs certificates that are good for this machine's loopback names only.
-
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> Authority(folder).server("node-1").certificate.name
-    'node-1.pem'
-    """
+    """Signs certificates that are valid for this machine's loopback names only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,14 +34,14 @@ class Authority:
         self._certificate = self._self_signed()
         self.ca = _write(folder / "ca.pem", _pem(self._certificate), 0o644)
 
-    def server(self, name: str, key_password: str | None = None) -> Certificate:
-        """Make a certificate for a server on localhost, 127.0.0.1 and ::1."""
-        return self._issue(name, ExtendedKeyUsageOID.SERVER_AUTH, key_password)
+    def server(self, name: str) -> Certificate:
+        """Create a certificate for a server on localhost, 127.0.0.1 and ::1."""
+        return self._issue(name, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def client(
         self, name: str, key_password: str | None = None, lifetime: timedelta = LIFETIME
     ) -> Certificate:
-        """Make a certificate for a client, whose principal is CN=name; a negative lifetime expired."""
+        """Create a certificate for a client with the principal CN=name; a negative lifetime expired."""
         return self._issue(name, ExtendedKeyUsageOID.CLIENT_AUTH, key_password, lifetime)
 
     def _self_signed(self) -> x509.Certificate:
@@ -72,7 +66,7 @@ class Authority:
         self,
         name: str,
         usage: x509.ObjectIdentifier,
-        password: str | None,
+        password: str | None = None,
         lifetime: timedelta = LIFETIME,
     ) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -83,11 +77,18 @@ class Authority:
         # A node of a cluster is a client of the others, so every certificate may be both.
         usages = list(dict.fromkeys([usage, ExtendedKeyUsageOID.CLIENT_AUTH]))
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        builder = builder.add_extension(x509.SubjectAlternativeName(_loopback()), critical=False)
+        addresses = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
+        loopback = [x509.DNSName("localhost"), *map(x509.IPAddress, addresses)]
+        builder = builder.add_extension(x509.SubjectAlternativeName(loopback), critical=False)
         signed = builder.sign(self._key, hashes.SHA256())
+        encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
+        if password:
+            encryption = serialization.BestAvailableEncryption(password.encode())
+        pkcs8 = serialization.PrivateFormat.PKCS8
+        key_pem = key.private_bytes(serialization.Encoding.PEM, pkcs8, encryption)
         return Certificate(
             _write(self.folder / f"{name}.pem", _pem(signed), 0o644),
-            _write(self.folder / f"{name}.key", _key_pem(key, password), 0o600),
+            _write(self.folder / f"{name}.key", key_pem, 0o600),
         )
 
 
@@ -116,22 +117,8 @@ def _builder(
     )
 
 
-def _loopback() -> list[x509.GeneralName]:
-    addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
-    return [x509.DNSName("localhost"), *(x509.IPAddress(address) for address in addresses)]
-
-
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey, password: str | None) -> bytes:
-    encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
-    if password:
-        encryption = serialization.BestAvailableEncryption(password.encode())
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-    )
 
 
 def _write(path: Path, content: bytes, mode: int) -> Path:

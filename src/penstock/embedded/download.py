@@ -9,7 +9,7 @@ from threading import Lock
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from penstock.embedded.lock import Artifact
+from penstock.embedded.jars_lock import Artifact
 from penstock.errors import ConfigError, SetupError
 
 Report = Callable[[int], None]
@@ -24,22 +24,19 @@ def retrieve(base_url: str, wanted: Sequence[Artifact], folder: Path, report: Re
             f"PENSTOCK_MAVEN_URL is {base_url!r}; it must be the https:// (or http://) base address "
             "of a Maven repository"
         )
-    counter = _Counter(report)
+    done, lock = 0, Lock()
+
+    def count(size: int) -> None:
+        nonlocal done
+        with lock:
+            done += size
+            report(done)
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda artifact: _one(base_url, artifact, folder, counter), wanted))
+        list(pool.map(lambda artifact: _one(base_url, artifact, folder, count), wanted))
 
 
-class _Counter:
-    def __init__(self, report: Report) -> None:
-        self._report, self._done, self._lock = report, 0, Lock()
-
-    def add(self, size: int) -> None:
-        with self._lock:
-            self._done += size
-            self._report(self._done)
-
-
-def _one(base_url: str, artifact: Artifact, folder: Path, counter: _Counter) -> None:
+def _one(base_url: str, artifact: Artifact, folder: Path, count: Report) -> None:
     url = f"{base_url.rstrip('/')}/{artifact.repository_path}"
     try:
         with (
@@ -48,7 +45,7 @@ def _one(base_url: str, artifact: Artifact, folder: Path, counter: _Counter) -> 
         ):
             while chunk := answer.read(1 << 18):
                 file.write(chunk)
-                counter.add(len(chunk))
+                count(len(chunk))
     except (URLError, OSError) as error:
         raise SetupError(
             f"{artifact.coordinates} could not be fetched from {url}: {error}. Check PENSTOCK_MAVEN_URL "

@@ -1,4 +1,4 @@
-"""Runs beside each child as its real parent, so that a child never outlives the Python that asked for it.
+"""The real parent of each child process, so that a child never outlives the Python that started it.
 
 Started as a plain script (standard library only, so that it is up in milliseconds). A kernel death
 signal alone would not do: it follows the thread that started the child, not the process.
@@ -31,20 +31,18 @@ class Log:
         self._open_new()
 
     def write(self, data: bytes) -> None:
-        """Append, and begin a new file when this one is large."""
+        """Append, and start a new file when this one is large."""
         self.file.write(data)
         if self.file.tell() > ROTATE_BYTES:
             self.file.close()
             self._open_new()
 
     def _open_new(self) -> None:
+        older = [self.path.with_name(f"{self.path.name}.{number}") for number in range(1, KEPT + 1)]
+        logs = [self.path, *older]
         for number in range(KEPT, 0, -1):
-            older = self.path.with_name(f"{self.path.name}.{number}")
-            newer = (
-                self.path.with_name(f"{self.path.name}.{number - 1}") if number > 1 else self.path
-            )
-            if newer.exists():
-                newer.replace(older)
+            if logs[number - 1].exists():
+                logs[number - 1].replace(logs[number])
         self.file = self.path.open("wb", buffering=0)
 
 
@@ -84,13 +82,13 @@ class Guard:
         return self.child.returncode
 
     def stop(self) -> None:
-        """Ask the child to end; the loop ends it the hard way when its grace is over."""
+        """Ask the child to exit; the loop kills it when the grace period is over."""
         if self.stop_by is None:
             self.stop_by = time.monotonic() + self.plan["grace"]
             self.child.terminate()
 
     def keep(self) -> None:
-        """Give a file that the child wrote at its end the name under which others look for it."""
+        """Rename a file that the child wrote at exit to its final name."""
         for written, name in self.plan["keep"]:
             if Path(written).is_file():
                 Path(written).replace(name)
@@ -105,7 +103,7 @@ class Guard:
             self.child.kill()
 
     def _parent_is_gone(self, output: int) -> int:
-        # Nobody is left to read an answer: data that was to be kept is closed well, the rest is dropped.
+        # The parent is gone: data that is kept is closed cleanly, the rest is dropped.
         if self.plan["remove"]:
             self.child.kill()
         self.stop()
@@ -120,13 +118,13 @@ class Guard:
 
 
 def die_with_the_guard() -> None:
-    """Should even the guard be killed with -9, the kernel ends the child (Linux only)."""
+    """Let the kernel end the child if the guard itself is killed with -9 (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> int:
-    """Start the child, tell the parent its process id, stay until it ends."""
+    """Start the child, report its process id to the parent, and wait until it ends."""
     guard = Guard(json.loads(sys.argv[1]))
     os.write(1, f"{guard.child.pid}\n".encode())
     os.close(1)

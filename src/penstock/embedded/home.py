@@ -1,4 +1,4 @@
-"""The folder of a broker: what was decided when it was first made, so that it can be opened again."""
+"""The folder of a broker: the choices of its first start, so that it can be opened again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from penstock.embedded.ports import free_ports, is_free, need_free
-from penstock.embedded.security import NODE_USER, OWNER, Security, new_password
+from penstock.embedded.security import OWNER, Security, new_password
 from penstock.errors import ConfigError, SetupError
 
 STATE = "penstock-broker.json"
@@ -20,7 +20,7 @@ STATE = "penstock-broker.json"
 
 @dataclass
 class NodePlace:
-    """What makes a node: its number, its storage's name, and its ports."""
+    """The identity of a node: its number, its storage's name, and its ports."""
 
     id: int
     directory_id: str
@@ -31,18 +31,18 @@ class NodePlace:
 
 @dataclass
 class State:
-    """What the folder remembers. Passwords are in it: the file is for its owner only."""
+    """The stored state of the folder. It contains passwords: the file is for its owner only."""
 
     cluster_id: str
     nodes: list[NodePlace]
-    node_password: str
-    users: dict[str, str] = field(default_factory=dict)
+    node_password: str = field(repr=False)
+    users: dict[str, str] = field(default_factory=dict, repr=False)
     mechanism: str = ""
     formatted: bool = False
 
 
 class Home:
-    """A folder with the nodes' storage; a temporary one goes when the broker stops."""
+    """A folder with the nodes' storage; a temporary one is removed when the broker stops."""
 
     def __init__(self, folder: Path | None) -> None:
         self.temporary = folder is None
@@ -51,7 +51,7 @@ class Home:
         self.state: State | None = None
 
     def open(self, nodes: int, port: int, security: Security) -> State:
-        """Read the folder's state, or make a new one; ports that moved are written down."""
+        """Read the folder's state, or create a new one; changed ports are stored."""
         self._make()
         kept = self._read()
         if kept is None:
@@ -62,16 +62,16 @@ class Home:
         return self.state
 
     def folder_of(self, node: NodePlace) -> Path:
-        """Where a node keeps its storage and configuration."""
+        """Return the folder of a node's storage and configuration."""
         return self.path / f"node-{node.id}"
 
     def save(self) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state atomically."""
         assert self.state is not None  # noqa: S101
         write_private(self.path / STATE, json.dumps(asdict(self.state), indent=2))
 
     def remove(self) -> None:
-        """Remove a temporary folder; a kept one stays."""
+        """Remove a temporary folder; keep any other."""
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -80,13 +80,11 @@ class Home:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise SetupError(
-                f"The broker's folder {self.path} cannot be made: {error.strerror}; give a folder "
-                "that you may write"
+                f"The broker's folder {self.path} cannot be created: {error.strerror}; give a folder "
+                "that is writable"
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise SetupError(
-                f"The broker's folder {self.path} is not writable; give one that you may write"
-            )
+            raise SetupError(f"The broker's folder {self.path} is not writable; give one that is")
 
     def _read(self) -> State | None:
         file = self.path / STATE
@@ -103,14 +101,14 @@ class Home:
             return State(**content)
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigError(
-                f"{file} cannot be read ({error}); remove the folder {self.path} to begin anew"
+                f"{file} cannot be read ({error}); remove the folder {self.path} to start over"
             ) from error
 
 
 def _new_state(nodes: int, port: int, security: Security) -> State:
-    found = free_ports(3 * nodes)
+    ports = free_ports(3 * nodes)
     places = [
-        NodePlace(number, new_id(), found.pop(), found.pop(), found.pop())
+        NodePlace(number, new_id(), ports.pop(), ports.pop(), ports.pop())
         for number in range(1, nodes + 1)
     ]
     state = State(new_id(), places, new_password())
@@ -122,7 +120,7 @@ def _new_state(nodes: int, port: int, security: Security) -> State:
 def _reopened(kept: State, nodes: int, port: int, security: Security, path: Path) -> State:
     if len(kept.nodes) != nodes:
         raise ConfigError(
-            f"{path} was made with nodes={len(kept.nodes)}, now nodes={nodes} is asked for; "
+            f"{path} was created with nodes={len(kept.nodes)}, but nodes={nodes} is requested; "
             f"give {len(kept.nodes)}, or another folder"
         )
     if security.scram and kept.formatted:
@@ -135,13 +133,13 @@ def _reopened(kept: State, nodes: int, port: int, security: Security, path: Path
 
 
 def _need_same_users(kept: State, security: Security, path: Path) -> None:
-    # SCRAM users are inside the storage: other ones would be refused at log-in, without a reason.
+    # SCRAM users are inside the storage: others would be refused at login, without a reason.
     wanted = {name: secret.get_secret_value() for name, secret in security.users.items()}
     known = {name: kept.users.get(name) for name in wanted}
     if kept.mechanism != security.mechanism or known != wanted:
         raise ConfigError(
-            f"{path} was made with mechanism {kept.mechanism or 'none'} and users "
-            f"{sorted(kept.users)}; now {security.mechanism} and {sorted(wanted)} are asked for, or "
+            f"{path} was created with mechanism {kept.mechanism or 'none'} and users "
+            f"{sorted(kept.users)}; but {security.mechanism} and {sorted(wanted)} are requested, or "
             "a password differs. Give the same ones, or another folder"
         )
 
@@ -168,12 +166,12 @@ def _move_taken_ports(state: State) -> None:
             node.client_port = free_ports(1)[0]
         if not is_free(node.internal_port):
             node.internal_port = free_ports(1)[0]
-        # Where controllers find each other is part of the cluster's storage: it cannot move.
+        # The controllers' addresses are part of the cluster's storage: they cannot change.
         need_free(node.controller_port, "folder")
 
 
 def new_id() -> str:
-    """Make an identity in Kafka's own form."""
+    """Return a new id in Kafka's form."""
     while True:
         text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -181,12 +179,9 @@ def new_id() -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file atomically that only its owner may read."""
     staged = path.with_name(f".{path.name}.new")
     staged.unlink(missing_ok=True)
     staged.touch(mode=0o600)
     staged.write_text(text, encoding="utf-8")
     staged.replace(path)
-
-
-__all__ = ["NODE_USER", "OWNER", "Home", "NodePlace", "State", "new_id", "write_private"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from penstock.embedded.jars_lock import Artifact
 from penstock.embedded.java import find_java
-from penstock.embedded.lock import Artifact
 from penstock.embedded.process import Child, log_file, tail
 from penstock.errors import SetupError
 
@@ -22,8 +23,8 @@ def find_ivy() -> Path | None:
     spec = find_spec("pyspark")
     if spec is None or not spec.origin:
         return None
-    found = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
-    return found[-1] if found else None
+    jars = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    return jars[-1] if jars else None
 
 
 def retrieve(
@@ -39,27 +40,23 @@ def retrieve(
     command += ["-retrieve", str(folder / PATTERN)]
     log = log_file("ivy-fetch")
     with Child(command, log=log) as child:
-        child.wait_until(
-            lambda: _finished(child, work, report), timeout=DEADLINE, what="Fetching the jars"
-        )
+
+        def has_ended() -> bool:
+            report(_bytes_under(work / "cache"))
+            return not child.running
+
+        child.wait_until(has_ended, timeout=DEADLINE, what="Fetching the jars")
         code = child.wait()
     if code:
         raise SetupError(_problem(log, mirror))
-
-
-def _finished(child: Child, work: Path, report: Report) -> bool:
-    report(_bytes_under(work / "cache"))
-    return not child.running
 
 
 def _bytes_under(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
         if path.suffix in {".jar", ".gz", ".part"}:
-            try:
+            with suppress(FileNotFoundError):  # a .part file was renamed meanwhile
                 total += path.stat().st_size
-            except FileNotFoundError:  # a .part file was renamed meanwhile
-                continue
     return total
 
 

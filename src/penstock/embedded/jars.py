@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.config.places import cache_dir
+from penstock.config.directories import cache_dir
 from penstock.embedded import download, ivy
-from penstock.embedded.lock import Artifact, artifacts_of
+from penstock.embedded.jars_lock import Artifact, artifacts_of
 from penstock.errors import SetupError
 
 # What a Spark session has on its class path, beyond Spark's own.
@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def fetch(group: str, progress: Progress | None = None) -> list[Path]:
-    """Give the files of a group, in the order of jars.lock, after fetching what is missing.
+    """Return the files of a group, in the order of jars.lock, after fetching what is missing.
 
     Groups: those of SPARK_GROUPS for a Spark session; `broker`, `tools` (on top of `broker`) and
     `registry`.
@@ -37,7 +37,7 @@ def fetch(group: str, progress: Progress | None = None) -> list[Path]:
 def fetch_artifacts(
     group: str, artifacts: Sequence[Artifact], progress: Progress | None = None
 ) -> list[Path]:
-    """Give the files of any pinned list; `group` is what progress and errors call them."""
+    """Return the files of any pinned list; `group` is what progress and errors call them."""
     if missing(artifacts):
         with _alone():
             # Another process may have fetched them while this one waited.
@@ -47,26 +47,22 @@ def fetch_artifacts(
 
 
 def place_of(artifact: Artifact) -> Path:
-    """Say where an artifact is kept, whether it is there or not."""
+    """Return the path of an artifact in the cache, whether it exists or not."""
     return cache_dir() / "jars" / artifact.file_name
 
 
 def missing(artifacts: Sequence[Artifact]) -> list[Artifact]:
-    """Give those artifacts that are not in the cache."""
+    """Return those artifacts that are not in the cache."""
     return [artifact for artifact in artifacts if not place_of(artifact).is_file()]
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    with _lock_path().open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _lock_path() -> Path:
     folder = cache_dir() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / ".lock"
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _fetch(group: str, wanted: list[Artifact], progress: Progress | None) -> None:
@@ -102,7 +98,7 @@ def _obtain(group: str, wanted: list[Artifact], staging: Path, progress: Progres
         )
 
 
-def accept(artifact: Artifact, staged: Path) -> Path:
+def accept(artifact: Artifact, staged: Path) -> None:
     """Move a staged file into the cache when its checksum is right; remove and refuse it when not."""
     if not staged.is_file():
         raise SetupError(f"{artifact.coordinates} was not fetched: {staged} is missing; try again")
@@ -114,19 +110,11 @@ def accept(artifact: Artifact, staged: Path) -> Path:
             f"expected {artifact.sha256} ({artifact.size} bytes). Try again; if it stays, the "
             "repository or mirror (PENSTOCK_MAVEN_URL) serves another file."
         )
-    place = place_of(artifact)
-    staged.replace(place)
-    return place
-
-
-def damaged(group: str) -> list[Path]:
-    """Give the cached files of a group whose checksum is no longer right."""
-    present = [artifact for artifact in artifacts_of(group) if place_of(artifact).is_file()]
-    return [place_of(a) for a in present if sha256_of(place_of(a)) != a.sha256]
+    staged.replace(place_of(artifact))
 
 
 def sha256_of(path: Path) -> str:
-    """Give the checksum of a file in hexadecimal."""
+    """Return the checksum of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka and Spark, so that nobody has to say where it is."""
+"""Detection of a Java that can run Kafka and Spark, so that users need not configure it."""
 
 from __future__ import annotations
 
@@ -30,47 +30,39 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """The folder that JAVA_HOME would name."""
+        """Return the folder that JAVA_HOME would name."""
         return self.path.resolve().parent.parent
 
 
 def find_java() -> Java:
-    """The first Java that is new enough, from JAVA_HOME, PATH and the system's folder, in this order."""
+    """Return the first Java that is new enough, from JAVA_HOME, PATH and the system's folder."""
     seen: list[str] = []
     for path in _candidates():
-        version = _version(path)
+        version = _release_of(path) or (_asked(path) if path.is_file() else None)
         if version is not None and version >= OLDEST:
             return Java(path, version)
         seen.append(f"{path} ({f'Java {version}' if version else 'does not run'})")
-    raise SetupError(f"{_what_was_found(seen)} {HOW_TO_GET}")
-
-
-def _what_was_found(seen: list[str]) -> str:
     if not seen:
-        return "No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm."
-    return f"No Java of version {OLDEST} or newer was found; looked at: {', '.join(seen)}."
+        raise SetupError(
+            f"No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm. {HOW_TO_GET}"
+        )
+    raise SetupError(
+        f"No Java of version {OLDEST} or newer was found; looked at: {', '.join(seen)}. {HOW_TO_GET}"
+    )
 
 
 def _candidates() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
-    if found := shutil.which("java"):
-        yield Path(found)
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
     # Long-term releases first: Spark and the schema registry are tested on 17.
-    yield from sorted(JVM_ROOT.glob("*/bin/java"), key=_name_order)
-
-
-def _name_order(path: Path) -> tuple[bool, str]:
-    name = path.parent.parent.name
-    return str(OLDEST) not in name, name
-
-
-def _version(path: Path) -> int | None:
-    return _release_of(path) or (_asked(path) if path.is_file() else None)
+    names = sorted(JVM_ROOT.glob("*/bin/java"), key=lambda path: path.parent.parent.name)
+    yield from sorted(names, key=lambda path: str(OLDEST) not in path.parent.parent.name)
 
 
 def _release_of(path: Path) -> int | None:
-    # The `release` file beside bin/ answers without starting a JVM, which would cost 50 ms each time.
+    # The `release` file next to bin/ has the version; starting a JVM for it would cost 50 ms.
     release = path.resolve().parent.parent / "release"
     if not (path.is_file() and os.access(path, os.X_OK) and release.is_file()):
         return None
@@ -89,9 +81,9 @@ def _asked(path: Path) -> int | None:
 
 
 def _major(text: str, pattern: str) -> int | None:
-    found = re.search(pattern, text)
-    if not found:
+    match = re.search(pattern, text)
+    if not match:
         return None
     # Until version 8 Java called itself 1.8.
-    parts = found.group(1).split(".")
+    parts = match.group(1).split(".")
     return int(parts[1]) if parts[0] == "1" and len(parts) > 1 else int(parts[0])

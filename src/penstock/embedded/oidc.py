@@ -10,8 +10,10 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Any
 from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -26,27 +28,16 @@ _KEY_ID = "penstock-1"
 
 
 class Issuer:
-    """Signs tokens with a key of its own.
-
-    >>> Issuer().token("alice").count(".")
-    2
-    """
+    """Signs tokens with its own key."""
 
     def __init__(self) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def jwks(self) -> str:
-        """Give the public half, as brokers read it (JSON Web Key Set)."""
+        """Return the public half, as brokers read it (JSON Web Key Set)."""
         public = self._key.public_key().public_numbers()
-        key = {
-            "kty": "RSA",
-            "use": "sig",
-            "alg": "RS256",
-            "kid": _KEY_ID,
-            "n": _number(public.n),
-            "e": _number(public.e),
-        }
-        return json.dumps({"keys": [key]})
+        key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": _KEY_ID}
+        return json.dumps({"keys": [key | {"n": _number(public.n), "e": _number(public.e)}]})
 
     def token(self, subject: str, lifetime: float = LIFETIME) -> str:
         """Sign a token for a user; a negative lifetime makes one that has expired."""
@@ -66,21 +57,21 @@ class TokenEndpoint:
     def __init__(self, issuer: Issuer, users: Mapping[str, str]) -> None:
         self.issuer = issuer
         self.users = dict(users)
-        self._server = _Server(self)
+        self._server = ThreadingHTTPServer((HOST, 0), partial(_Handler, self))
         Thread(target=self._server.serve_forever, name="penstock-oidc", daemon=True).start()
 
     @property
     def url(self) -> str:
-        """The address for `sasl.oauthbearer.token.endpoint.url`."""
+        """Return the address for `sasl.oauthbearer.token.endpoint.url`."""
         return f"http://{HOST}:{self._server.server_port}/token"
 
     def close(self) -> None:
-        """End the thread and give the port back."""
+        """End the thread and release the port."""
         self._server.shutdown()
         self._server.server_close()
 
     def answer(self, authorization: str, form: str) -> tuple[int, dict[str, object]]:
-        """Give the status and the body for one request."""
+        """Return the status and the body for one request."""
         fields = {name: values[0] for name, values in parse_qs(form).items()}
         if fields.get("grant_type") != "client_credentials":
             return 400, {"error": "unsupported_grant_type"}
@@ -92,20 +83,14 @@ class TokenEndpoint:
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(LIFETIME)}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, endpoint: TokenEndpoint) -> None:
-        super().__init__((HOST, 0), _Handler)
-        self.endpoint = endpoint
-
-
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    def __init__(self, endpoint: TokenEndpoint, *connection: Any) -> None:
+        self.endpoint = endpoint
+        super().__init__(*connection)
 
     def do_POST(self) -> None:
         form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        status, body = self.server.endpoint.answer(self.headers.get("Authorization", ""), form)
+        status, body = self.endpoint.answer(self.headers.get("Authorization", ""), form)
         content = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -114,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the default would write every request to the terminal."""
+        """Log nothing: the default would write every request to the terminal."""
 
 
 def _credentials(authorization: str, fields: Mapping[str, str]) -> tuple[str, str]:

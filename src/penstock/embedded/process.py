@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.config.places import log_dir
+from penstock.config.directories import log_dir
 from penstock.errors import SetupError
+from penstock.retry import wait_for
 
 GUARD = Path(__file__).with_name("guard.py")
 LOGS_KEPT = 60
@@ -22,8 +22,8 @@ LOGS_KEPT = 60
 class Child:
     """A running program. It ends with this process, even when this one is killed with -9.
 
-    A `detached` child stays. `remove` names a folder that goes when this process dies without
-    a word; `keep` is a file that the child writes at its end, and the name that it then gets.
+    A `detached` child keeps running. `remove` names a folder that is deleted when this process is
+    killed; `keep` is a file that the child writes when it exits, and its final name.
     Output is in `log`.
     """
 
@@ -51,31 +51,32 @@ class Child:
             "parent": os.getpid(),
         }
         self._guard = _start_guard(plan)
-        self.pid = _told_pid(self._guard, program[0], log)
+        self.pid = _reported_pid(self._guard, program[0], log)
 
     @property
     def guard_pid(self) -> int:
-        """The process that a SIGTERM should go to: it ends the child well, then itself."""
+        """Return the process that a SIGTERM should go to: it ends the child well, then itself."""
         return self._guard.pid
 
     @property
     def running(self) -> bool:
-        """Whether the child is still there."""
+        """Return whether the child is still there."""
         return self._guard.poll() is None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and give the exit code (128 + signal when it was killed)."""
+        """Wait for the end and return the exit code (128 + signal when it was killed)."""
         return self._guard.wait(timeout)
 
     def wait_until(self, ready: Callable[[], bool], *, timeout: float, what: str) -> None:
         """Wait for a condition; an early death or a passed deadline raises with the last log lines."""
-        deadline = time.monotonic() + timeout
-        while not ready():
-            if not self.running:
+
+        def is_ready() -> bool:
+            if not (done := ready()) and not self.running:
                 raise SetupError(self._report(f"{what} ended with exit code {self.wait()}"))
-            if time.monotonic() > deadline:
-                raise SetupError(self._report(f"{what} was not ready after {timeout:g} s"))
-            time.sleep(0.02)
+            return done
+
+        if not wait_for(is_ready, within=timeout, every=0.02):
+            raise SetupError(self._report(f"{what} was not ready after {timeout:g} s"))
 
     def _report(self, problem: str) -> str:
         # Java's stack traces would push the reason itself out of sight.
@@ -100,7 +101,7 @@ class Child:
         self._close()
 
     def kill(self) -> None:
-        """End it at once with SIGKILL, as a crash would."""
+        """End it immediately with SIGKILL, like a crash."""
         self._kill()
         self.wait(10)
         self._close()
@@ -131,10 +132,10 @@ def _start_guard(plan: dict[str, object]) -> subprocess.Popen[bytes]:
     )
 
 
-def _told_pid(guard: subprocess.Popen[bytes], program: str, log: Path) -> int:
+def _reported_pid(guard: subprocess.Popen[bytes], program: str, log: Path) -> int:
     assert guard.stdout is not None and guard.stderr is not None  # noqa: S101
-    with guard.stdout as told:
-        line = told.readline()
+    with guard.stdout as output:
+        line = output.readline()
     if not line:
         with guard.stderr as problems:
             reason = problems.read().decode(errors="replace").strip().splitlines()
@@ -148,7 +149,7 @@ def _told_pid(guard: subprocess.Popen[bytes], program: str, log: Path) -> int:
 
 
 def tail(log: Path, lines: int) -> list[str]:
-    """Give the last lines of a log; none when there is no log yet."""
+    """Return the last lines of a log; none when there is no log yet."""
     if not log.exists():
         return []
     with log.open("rb") as file:
@@ -157,13 +158,13 @@ def tail(log: Path, lines: int) -> list[str]:
 
 
 def log_file(name: str) -> Path:
-    """Give the path of a log, and drop the oldest logs of the same family so that they do not pile up.
+    """Return the path of a log, and drop the oldest logs of the same family so that they do not pile up.
 
     `name` is FAMILY-SOMETHING, for example broker-20131.
     """
     family = name.partition("-")[0]
-    found = sorted(log_dir().glob(f"{family}-*.log*"), key=_modified, reverse=True)
-    for old in found[LOGS_KEPT:]:
+    logs = sorted(log_dir().glob(f"{family}-*.log*"), key=_modified, reverse=True)
+    for old in logs[LOGS_KEPT:]:
         old.unlink(missing_ok=True)
     return log_dir() / f"{name}.log"
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.embedded.home import NODE_USER, OWNER, NodePlace, State
+from penstock.config.jaas import jaas_line
+from penstock.embedded.home import NodePlace, State
 from penstock.embedded.oidc import AUDIENCE, ISSUER
 from penstock.embedded.ports import HOST
-from penstock.embedded.security import Security, jaas
+from penstock.embedded.security import NODE_USER, OWNER, Security
 
 
 def node_properties(
     node: NodePlace, state: State, security: Security, data: Path
 ) -> dict[str, str]:
-    """Give the settings of one node; a small cluster that starts quickly and listens on loopback."""
+    """Return the settings of one node; a small cluster that starts quickly and listens on loopback."""
     return {
         "process.roles": "broker,controller",
         "node.id": str(node.id),
@@ -78,7 +79,7 @@ def _quick() -> dict[str, str]:
 def _node_log_in(state: State) -> dict[str, str]:
     secret = state.node_password
     options = {"username": NODE_USER, "password": secret, f"user_{NODE_USER}": secret}
-    entry = jaas("plain.PlainLoginModule", options)
+    entry = jaas_line("PLAIN", options)
     return {
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
@@ -90,24 +91,17 @@ def _node_log_in(state: State) -> dict[str, str]:
 
 
 def _client_log_in(state: State, security: Security) -> dict[str, str]:
-    prefix = f"listener.name.client.{security.mechanism.lower()}"
+    mechanism = security.mechanism
+    users = {f"user_{name}": secret for name, secret in state.users.items()}
+    entry = jaas_line(mechanism, users if mechanism == "PLAIN" else {})
     return {
-        "listener.name.client.sasl.enabled.mechanisms": security.mechanism,
-        f"{prefix}.sasl.jaas.config": _client_jaas(state, security),
+        "listener.name.client.sasl.enabled.mechanisms": mechanism,
+        f"listener.name.client.{mechanism.lower()}.sasl.jaas.config": entry,
     }
 
 
-def _client_jaas(state: State, security: Security) -> str:
-    if security.scram:
-        return jaas("scram.ScramLoginModule", {})
-    if security.oauth:
-        return jaas("oauthbearer.OAuthBearerLoginModule", {})
-    users = {f"user_{name}": secret for name, secret in state.users.items()}
-    return jaas("plain.PlainLoginModule", users)
-
-
 def token_properties(jwks: Path) -> dict[str, str]:
-    """Give the settings of a listener that takes tokens signed with one of these keys."""
+    """Return the settings of a listener that takes tokens signed with one of these keys."""
     handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
     return {
         "listener.name.client.oauthbearer.sasl.server.callback.handler.class": handler,
@@ -126,7 +120,7 @@ def _acls(security: Security) -> dict[str, str]:
 
 
 def tls_properties(keystore: Path, ca: Path, security: Security) -> dict[str, str]:
-    """Give the settings of the encrypted listener."""
+    """Return the settings of the encrypted listener."""
     return {
         "listener.name.client.ssl.keystore.type": "PEM",
         "listener.name.client.ssl.keystore.location": str(keystore),
@@ -139,11 +133,7 @@ def tls_properties(keystore: Path, ca: Path, security: Security) -> dict[str, st
 
 
 def as_text(settings: Mapping[str, object]) -> str:
-    r"""Write settings in Java's form.
-
-    >>> as_text({"a": "b\\c"})
-    'a=b\\\\c\n'
-    """
+    """Write settings in Java's form."""
     return "".join(f"{key}={_value(value)}\n" for key, value in settings.items())
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import secrets
+from base64 import b64encode
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -14,7 +14,7 @@ Protocol = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 OWNER = "penstock"
-"""The user that is always made, and that ACLs do not bind."""
+"""The user that always exists and is a super user."""
 NODE_USER = "penstock-node"
 SCRAM_ROUNDS = 4096
 
@@ -28,11 +28,11 @@ class Security(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    protocol: Protocol = Field(default="plaintext", description="What clients speak.")
-    mechanism: Mechanism = Field(default="PLAIN", description="How clients log in, with SASL.")
+    protocol: Protocol = Field(default="plaintext", description="The security protocol of clients.")
+    mechanism: Mechanism = Field(default="PLAIN", description="The SASL mechanism of clients.")
     users: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Passwords by user (client secrets), beside 'penstock', who is always made.",
+        description="Passwords by user (client secrets), in addition to 'penstock', which always exists.",
     )
     acls: bool = Field(default=False, description="Deny what no ACL allows.")
     client_certificate: bool = Field(
@@ -62,59 +62,41 @@ class Security(BaseModel):
 
     @property
     def sasl(self) -> bool:
-        """Whether clients log in with a name."""
+        """Return whether clients log in with a name."""
         return self.protocol.startswith("sasl")
 
     @property
     def ssl(self) -> bool:
-        """Whether the listener is encrypted."""
+        """Return whether the listener is encrypted."""
         return self.protocol.endswith("ssl")
 
     @property
     def scram(self) -> bool:
-        """Whether the cluster itself keeps the users, from the moment its storage is formatted."""
+        """Return whether the cluster itself keeps the users, from the moment its storage is formatted."""
         return self.sasl and self.mechanism.startswith("SCRAM")
 
     @property
     def oauth(self) -> bool:
-        """Whether clients show tokens, which a provider on this machine gives them."""
+        """Return whether clients show tokens, which a provider on this machine gives them."""
         return self.sasl and self.mechanism == "OAUTHBEARER"
 
     @property
     def guarded(self) -> bool:
-        """Whether the nodes, too, must log in to each other."""
+        """Return whether the nodes, too, must log in to each other."""
         return self.protocol != "plaintext"
 
 
 def new_password() -> str:
-    """Make a password that needs no quoting anywhere."""
+    """Return a new password that needs no quoting anywhere."""
     return secrets.token_urlsafe(18)
 
 
 def scram_credential(mechanism: Mechanism, name: str, password: str) -> str:
-    """Write a user for StorageTool, salted here so that no process list shows a password."""
+    """Write a user for StorageTool, salted here so that no file has the password."""
     algorithm = "sha256" if mechanism == "SCRAM-SHA-256" else "sha512"
     salt = secrets.token_bytes(18)
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, SCRAM_ROUNDS)
     return (
-        f'{mechanism}=[name="{name}",iterations={SCRAM_ROUNDS},salt="{_base64(salt)}",'
-        f'saltedpassword="{_base64(salted)}"]'
+        f'{mechanism}=[name="{name}",iterations={SCRAM_ROUNDS},salt="{b64encode(salt).decode()}",'
+        f'saltedpassword="{b64encode(salted).decode()}"]'
     )
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-def jaas(module: str, options: dict[str, str]) -> str:
-    """Write one JAAS entry; values are quoted.
-
-    >>> jaas("plain.PlainLoginModule", {"username": "a"})
-    'org.apache.kafka.common.security.plain.PlainLoginModule required username="a";'
-    """
-    quoted = (f' {key}="{_escaped(value)}"' for key, value in options.items())
-    return f"org.apache.kafka.common.security.{module} required{''.join(quoted)};"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,13 +1,14 @@
-"""Kafka's own command-line tools, run against any cluster: what they say is what Kafka thinks."""
+"""Kafka's own command-line tools, run against any cluster, as a reference."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.config import Connection, mask
+from penstock.config import Connection
+from penstock.config.secrets import mask
 from penstock.embedded.home import write_private
 from penstock.embedded.properties import as_text
 from penstock.embedded.runtime import kafka_runtime
@@ -23,12 +24,7 @@ DEADLINE = 120.0
 
 
 def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str:
-    """Run a tool of Kafka's and give what it printed.
-
-    ::
-
-        run_tool("kafka-consumer-groups", connection, ["--list"])  # 'billing'
-    """
+    """Run one of Kafka's tools, as "kafka-topics" with ["--list"], and return its output."""
     if name not in TOOLS:
         raise ConfigError(f"there is no tool {name!r}: {nearest(name, list(TOOLS))}")
     runtime = kafka_runtime("tools")
@@ -36,7 +32,11 @@ def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str
         config = Path(folder) / "client.properties"
         settings = connection.jvm()
         write_private(config, as_text(settings))
-        command = runtime.command(TOOLS[name], *_flags(settings), archived=False)
+        # Kafka 4 requests tokens only from URLs that were allowed when Java started.
+        url = settings.get("sasl.oauthbearer.token.endpoint.url")
+        allowed = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] if url else []
+        flags = ["-XX:TieredStopAtLevel=1", *allowed]
+        command = runtime.command(TOOLS[name], *flags, archived=False)
         command += ["--bootstrap-server", connection.brokers, "--command-config", str(config)]
         done = subprocess.run(
             [*command, *arguments], capture_output=True, text=True, timeout=DEADLINE, check=False
@@ -44,10 +44,3 @@ def run_tool(name: str, connection: Connection, arguments: Sequence[str]) -> str
     if done.returncode or done.stdout.startswith("Error:"):
         raise TerminalError(f"{name} failed: {mask((done.stderr + done.stdout).strip())}")
     return done.stdout
-
-
-def _flags(settings: Mapping[str, str]) -> list[str]:
-    # Kafka 4 asks no address for a token that Java was not told of when it started.
-    url = settings.get("sasl.oauthbearer.token.endpoint.url")
-    allowed = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"] if url else []
-    return ["-XX:TieredStopAtLevel=1", *allowed]

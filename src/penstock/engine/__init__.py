@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.late import loads_late
+from penstock.lazy_imports import loads_late
 
 if TYPE_CHECKING:
     from penstock.engine.progress import Done as Done

@@ -6,197 +6,239 @@ A pipeline that failed is started again by another attempt, which finds its plac
 from __future__ import annotations
 
 import json
-import re
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
-from penstock.config import find_connection
-from penstock.engine.batches import BatchLoop, OnBatch, StaleTableError, StopRequestedError
+from penstock.engine.batches import BatchLoop, StaleTableError
+from penstock.engine.bindings import Bindings
 from penstock.engine.checkpoint import Checkpoint, Epoch
-from penstock.engine.looking import need_schemes, try_folders, try_python
-from penstock.engine.moving import MovedError, Moving
-from penstock.engine.positions import find_epoch
+from penstock.engine.claims import Claims, Writers
+from penstock.engine.dead_letter_batch import finish_dead_letters
+from penstock.engine.loop import Hooks, LaunchedQuery, Loop
+from penstock.engine.preflight import need_schemes, try_folders, try_python
 from penstock.engine.progress import Progress
-from penstock.engine.realtime import Following, require_slots, write_in_real_time
-from penstock.engine.reasons import failure
-from penstock.engine.session import fair_share, session_log, spark_session
+from penstock.engine.realtime import RealTimeMonitor, require_slots, write_in_real_time
+from penstock.engine.reasons import ended_with
+from penstock.engine.resuming import Resuming, Resumption
+from penstock.engine.session import fair_share, lost_session, spark_session
 from penstock.engine.shipping import shipped
-from penstock.engine.stateful.memory import require_the_same
-from penstock.engine.stateful.plan import plan_of
-from penstock.engine.stateful.stream import session_for_state
-from penstock.engine.stream import RECORD, columns_after, prepare_sinks, streamed
-from penstock.errors import ConfigError, DataLossError, PenstockError
-from penstock.kafka import Admin, GroupOffsets
-from penstock.pipeline import FAILED, Offsets, Pipeline, Reading
+from penstock.engine.stateful.plan import Plan, plan_of, with_bound_decode
+from penstock.engine.stateful.stateful_stream import require_same_state, session_for_state
+from penstock.engine.stream import RECORD, columns_after, sink_schema, streamed
+from penstock.engine.topic_watcher import MovedError, TopicWatcher, topics_moved
+from penstock.errors import DataLossError, PenstockError
+from penstock.pipeline import (
+    FAILED,
+    Offsets,
+    Opening,
+    Partition,
+    Pipeline,
+    Ranges,
+    Reading,
+)
+from penstock.pipeline.source_log import SourceLog
 from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import partitions_of
+from penstock.retry import wait_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
     from penstock.config import Connection
 
 
-# How often the topics are looked at, in seconds, beside the look before each batch.
-_LOOK_EVERY = 5
-# What Spark's connector says when topics or partitions come or go while it plans.
-_MOVED = re.compile(
-    r"UnknownTopicOrPartition|Trigger\.AvailableNow|must specify all TopicPartitions"
-)
+# How often the topics are checked, in seconds, in addition to the check before each batch.
+_CHECK_EVERY = 5
 
 
-Run = Callable[["DataFrame", int], None]
 # Those of this process, to share its session fairly.
 _running: WeakSet[Attempt] = WeakSet()
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """The result of the preflight: a pipeline that can run, and what it runs with."""
+
+    pipeline: Pipeline
+    plan: Plan
+    spark: SparkSession
+    connection: Connection
+    source_log: SourceLog
+
+
 class Attempt:
-    """A pipeline's query and what it holds while it runs. Made, it runs."""
+    """A pipeline's query and what it holds while it runs."""
 
     def __init__(
         self,
         pipeline: Pipeline,
         state: str,
         progress: Progress,
+        hooks: Hooks,
+        bindings: Bindings,
         *,
         once: bool,
-        on_batch: OnBatch | None = None,
         seen: Offsets | None = None,
+        held: int = -1,
     ) -> None:
         self.pipeline = pipeline
+        self._state = state
+        self._progress = progress
+        self._hooks = hooks
+        self._bindings = bindings
+        self._once = once
         self._seen = seen or {}
-        self._on_batch = on_batch
+        self._held = held
         self._closing = ExitStack()
-        self._stopping = False
+        self._query = LaunchedQuery()
+        self._writers: Writers
+        self._loop: Loop
         self._lost: Exception | None = None
-        self._has_query = Event()
-        self._loop: BatchLoop | Following
-        self._moved = False
+        self._data_loss: DataLossError | None = None
+        self._stopping = self._moved = False
+
+    def begin(self) -> None:
+        """Check that the pipeline can run, find where it goes on, and launch Spark's query."""
         try:
-            self._start(state, progress, once)
+            ready = self._preflight()
+            resumption = self._resume(ready)
+            self._launch(ready, resumption)
         except BaseException:
             self._closing.close()
             raise
 
-    def _start(self, state: str, progress: Progress, once: bool) -> None:
+    def _preflight(self) -> _Ready:
+        """Raise what prevents a run of the pipeline: the cheap reasons first, before Spark starts."""
         pipeline = self.pipeline
-        connection = pipeline.connection or find_connection(None)
-        self._admin = self._closing.enter_context(Admin(connection))
-        group = self._closing.enter_context(GroupOffsets(connection, pipeline.group_id))
-        plan_of(pipeline)  # what cannot be is told before Spark starts
-        # A pipeline that says nothing about Spark takes the session that is there.
-        chosen = pipeline.spark if "spark" in pipeline.model_fields_set else None
-        spark = spark_session(chosen)
-        need_schemes(spark, pipeline, state)
+        connection = pipeline.find_connection()
+        opened = pipeline.source.open_log(connection, pipeline.group_id)
+        source_log = self._closing.enter_context(opened)
+        pipeline = with_bound_decode(pipeline)
+        plan_of(pipeline)
+        spark = spark_session(pipeline.session_options)
+        need_schemes(spark, pipeline, self._state)
         pipeline = shipped(spark, pipeline)
-        plan = plan_of(pipeline)
+        self._bindings.use(spark.sparkContext)
+        plan = plan_of(pipeline, self._bindings.bind)
         try_python(spark, pipeline, plan, RECORD)
-        checkpoint = Checkpoint(Folder(spark, state))
-        found = find_epoch(checkpoint, pipeline, plan.sources, self._admin, group)
-        epoch = found.epoch
-        if pipeline.in_real_time and not once:
-            self._start_in_real_time(epoch, group, spark, connection, progress)
-            return
-        moving = Moving(
+        return _Ready(pipeline, plan, spark, connection, source_log)
+
+    def _resume(self, ready: _Ready) -> Resumption:
+        """Open the writers, claim the pipeline in its sinks, and find the offsets to go on from."""
+        pipeline, spark, connection = ready.pipeline, ready.spark, ready.connection
+        opening = Opening(spark, pipeline.name, connection, pipeline.delivery)
+
+        def open_claims(partitions: Sequence[Partition]) -> Claims:
+            own = replace(opening, partitions=tuple(partitions))
+            self._writers = self._closing.enter_context(closing(Writers.open(pipeline, own)))
+            return Claims(
+                pipeline, self._writers, lambda: self._prepare(sink_schema(ready.plan, spark))
+            )
+
+        def finish(epoch: int, ranges: Ranges) -> None:
+            writer, reading = self._writers.dead_letters, Reading(spark, connection, {})
+            finish_dead_letters(pipeline, reading, writer, epoch, ranges)
+
+        checkpoint = Checkpoint(Folder(spark, self._state))
+        sources, source_log = ready.plan.sources, ready.source_log
+        resuming = Resuming(
+            checkpoint, pipeline, sources, source_log, open_claims, self._held, finish
+        )
+        resumption = resuming.find()
+        self._held = resumption.epoch.number
+        return resumption
+
+    def _launch(self, ready: _Ready, resumption: Resumption) -> None:
+        """Start Spark's query, and the loop that its records go through."""
+        if ready.pipeline.in_real_time and not self._once:
+            self._launch_in_real_time(ready, resumption.epoch)
+        else:
+            self._launch_batches(ready, resumption)
+
+    def _launch_batches(self, ready: _Ready, resumption: Resumption) -> None:
+        pipeline, plan, epoch = ready.pipeline, ready.plan, resumption.epoch
+        watcher = TopicWatcher(
             pipeline,
             plan.sources,
             epoch,
-            self._admin,
-            self._started,
-            committed=found.committed,
+            ready.source_log,
+            self._query,
+            committed=resumption.committed,
             seen_ends=self.seen_ends,
         )
         loop = self._loop = BatchLoop(
             pipeline,
             plan,
-            connection,
+            ready.connection,
             epoch,
-            group,
-            moving=moving,
-            progress=progress.without(found.lost),
-            query=self._started,
-            on_batch=self._on_batch,
+            watcher=watcher,
+            progress=self._progress.without(resumption.lost),
+            query=self._query,
+            claims=Claims(pipeline, self._writers),
+            hooks=self._hooks,
         )
-        own = session_for_state(spark) if plan.stream else spark
+        spark = session_for_state(ready.spark) if plan.stream else ready.spark
         start = epoch.start()
         records = [
-            branch.source.read(Reading(own, connection, branch.source.own(start)))
+            branch.source.read(Reading(spark, ready.connection, branch.source.own(start)))
             for branch in plan.branches
         ]
         rows, shapes = streamed(plan, records)
-        require_the_same(epoch, shapes)
-        prepare_sinks(
-            pipeline, spark, columns_after(plan, rows), connection, {topic for topic, _ in start}
-        )
-        try_folders(spark, pipeline, [state] if plan.stream else [])
-        _running.add(self)
-        with fair_share(own, pipeline.name, len(_running)):
-            self._query = self._begin(rows, loop.run, epoch.location, once, plan.output_mode)
-        self._has_query.set()
-
-    def _start_in_real_time(
-        self,
-        epoch: Epoch,
-        group: GroupOffsets,
-        spark: SparkSession,
-        connection: Connection,
-        progress: Progress,
-    ) -> None:
-        """Let Spark hand each record on as it comes, and follow it."""
-        pipeline, start = self.pipeline, epoch.start()
-        require_slots(pipeline, spark, len(start))
-        self._loop = Following(pipeline, epoch, group, progress, self._on_batch)
-        plan = plan_of(pipeline)
-        own = spark.newSession()  # the view of SQL steps is nobody else's
-        records = plan.branches[0].source.read(Reading(own, connection, start, in_real_time=True))
-        rows, _ = streamed(plan, [records])
-        prepare_sinks(
-            pipeline, spark, columns_after(plan, rows), connection, {topic for topic, _ in start}
-        )
-        self._query = write_in_real_time(pipeline, rows.drop(FAILED), connection, epoch.location)
-        self._loop.follow(self._query)
-
-    def _started(self) -> StreamingQuery:
-        """Return the query; its first batch may begin before Spark has handed it out."""
-        self._has_query.wait()
-        return self._query
-
-    def _begin(
-        self, rows: DataFrame, run: Run, location: str, once: bool, mode: str
-    ) -> StreamingQuery:
-        writer = rows.writeStream.queryName(self.pipeline.name).foreachBatch(run)
-        writer = writer.outputMode(mode).option("checkpointLocation", location)
-        if once:
+        require_same_state(epoch, shapes)
+        self._prepare(columns_after(plan, rows))
+        try_folders(ready.spark, pipeline, [self._state] if plan.stream else [])
+        writer = rows.writeStream.queryName(pipeline.name).foreachBatch(loop.run)
+        writer = writer.outputMode(plan.output_mode).option("checkpointLocation", epoch.location)
+        if self._once:
             writer = writer.trigger(availableNow=True)
-        elif self.pipeline.every:
-            writer = writer.trigger(processingTime=f"{self.pipeline.every} seconds")
-        return writer.start()
+        elif pipeline.every:
+            writer = writer.trigger(processingTime=f"{pipeline.every} seconds")
+        _running.add(self)
+        with fair_share(spark, pipeline.name, len(_running)):
+            self._query.set(writer.start())
+
+    def _launch_in_real_time(self, ready: _Ready, epoch: Epoch) -> None:
+        pipeline, plan, start = ready.pipeline, ready.plan, epoch.start()
+        require_slots(pipeline, ready.spark, len(start))
+        monitor = RealTimeMonitor(pipeline, epoch, ready.source_log, self._progress, self._hooks)
+        self._loop = monitor
+        own = ready.spark.newSession()  # SQL steps name a view: each pipeline has its own
+        reading = Reading(own, ready.connection, start, in_real_time=True)
+        rows, _ = streamed(plan, [plan.branches[0].source.read(reading)])
+        self._prepare(columns_after(plan, rows))
+        self._query.set(
+            write_in_real_time(rows.drop(FAILED), plan.batch, self._writers.rows, epoch.location)
+        )
+        monitor.follow(self._query())
+
+    def _prepare(self, schema: StructType) -> None:
+        if not self._writers.is_prepared:
+            self._writers.prepare(schema)
 
     @property
     def progress(self) -> Progress:
-        """What the batches so far gave."""
+        """Return the progress of the batches so far."""
         return self._loop.progress
 
-    def ends(self, position: Offsets) -> Offsets:
-        """Return where the partitions end now, those that are still there."""
-        try:
-            return self._admin.latest(position)
-        except ConfigError:
-            return self._admin.latest(self._admin.existing(position))
+    @property
+    def held(self) -> int:
+        """Return the epoch that it runs; another process that claims a later one ends this one."""
+        return self._held
 
     def wait(self) -> None:
         """Wait until Spark's query has ended."""
         try:
-            while not self._query.awaitTermination(_LOOK_EVERY):
-                self._look()
-            self._moved |= bool(self._loop.made_again)
+            while not self._query().awaitTermination(_CHECK_EVERY):
+                self._check_topics()
+            self._moved |= bool(self._loop.recreated)
         except PySparkException:
             pass  # the query keeps its exception; `error` asks for it
         except Exception as error:  # the Java process is gone
@@ -208,34 +250,37 @@ class Attempt:
         waiting = Thread(target=self._loop.stop, daemon=True)
         waiting.start()
         waiting.join(grace)
-        self._until_noted(deadline=time.monotonic() + 10)
+        try:
+            self._until_noted(within=10)
+            if self._lost is None:
+                self._query().stop()
+        except (Py4JError, OSError) as gone:  # the Java process is: nothing is left to stop
+            self._lost = gone
         if self._lost is None:
-            self._query.stop()
-            if isinstance(self._loop, Following):
-                self._loop.wait()
+            self._loop.join()
 
     @property
     def moved(self) -> bool:
-        """Whether it ended, or must end, because topics are not what they were."""
+        """Return whether it ended, or must end, because topics were deleted or recreated."""
         return self._moved and not self._stopping
 
-    def _look(self) -> None:
-        """See whether the topics are still what they were; end the query where they are not."""
+    def _check_topics(self) -> None:
+        """End the query if the topics are not those of the epoch any more."""
         try:
-            self._moved = self._loop.look()
+            self._moved = self._loop.check_topics()
         except DataLossError as error:
-            self._loop.error = error
+            self._data_loss = error
         except PenstockError:
             return  # the broker is away: Spark says so, or finds it again
         if self._moved and not self._stopping:
             self._loop.stop_soon()
-            self._until_noted(deadline=time.monotonic() + _LOOK_EVERY)
-        if self._moved or self._loop.error:
-            self._query.stop()
+            self._until_noted(within=_CHECK_EVERY)
+        if self._moved or self._data_loss or self._loop.error:
+            self._query().stop()
 
     def seen_ends(self) -> Offsets:
-        """Where the partitions ended when Spark planned the last batch that is done."""
-        query = getattr(self, "_query", None)
+        """Return the ends of the partitions when Spark planned the last completed batch."""
+        query = self._query.current
         if self._lost is not None or not (query and (noted := query.lastProgress)):
             return self._seen
         seen: Offsets = {}
@@ -244,38 +289,50 @@ class Attempt:
         return seen
 
     def ends_for_the_next(self) -> Offsets:
-        """What the next attempt shall know of ends that it did not see; not of topics made again."""
-        again = self._loop.made_again
-        return {place: end for place, end in self.seen_ends().items() if place[0] not in again}
+        """Return the known ends of partitions for the next attempt, without recreated topics."""
+        recreated = self._loop.recreated
+        return {p: end for p, end in self.seen_ends().items() if p[0] not in recreated}
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         _running.discard(self)
         self._closing.close()
 
     def error(self) -> PenstockError | None:
         """Return why the query ended, or None where it ended as it should."""
+        error: Exception | None = None
+        if self._lost is None:
+            try:
+                error = ended_with(self._query())
+            except (Py4JError, OSError) as gone:
+                self._lost = gone
+        if loss := self._loss():
+            return loss
         if self._lost is not None:
-            return failure(self._lost, self.pipeline.name, session_log())
-        if isinstance(self._loop.error, DataLossError):
-            return self._loop.error
-        error: Any = self._query.exception()
-        if _MOVED.search(str(error)):
-            self._look()
+            return lost_session(self._lost, self.pipeline.name)
+        if topics_moved(error) or topics_moved(self._loop.error):
+            self._check_topics()
             self._moved = True
-            if isinstance(self._loop.error, DataLossError):
-                return self._loop.error
+            if loss := self._loss():
+                return loss
         if self.moved or isinstance(self._loop.error, StaleTableError):
             return MovedError("topics, or a table to look up in, are not what they were")
-        if self._stopping and StopRequestedError.__name__ in str(error):
+        if self._stopping and self._loop.ended_between:
             return None
-        found = self._loop.error or error  # of ours Spark has only the text
-        return failure(found, self.pipeline.name, session_log()) if found else None
+        raised = self._loop.error or error  # of ours Spark has only the text
+        return lost_session(raised, self.pipeline.name) if raised else None
 
-    def _until_noted(self, deadline: float) -> None:
+    def _loss(self) -> DataLossError | None:
+        known = self._data_loss or self._loop.error
+        return known if isinstance(known, DataLossError) else None
+
+    def _until_noted(self, within: float) -> None:
         """Wait until Spark has noted the last batch as done, so that it is not run again."""
-        while self._lost is None and self._query.isActive and time.monotonic() < deadline:
-            noted = self._query.lastProgress
-            if self._loop.last_id < 0 or (noted and noted["batchId"] >= self._loop.last_id):
-                return
-            time.sleep(0.01)
+        wait_for(self._is_noted, within=within, every=0.01)
+
+    def _is_noted(self) -> bool:
+        query, last = self._query(), self._loop.last_id
+        if self._lost is not None or not query.isActive or last < 0:
+            return True
+        noted = query.lastProgress
+        return bool(noted and noted["batchId"] >= last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Connection
 from penstock.config.logs import event_logger
+from penstock.engine.batch_writing import DecodeNote, Writing
 from penstock.engine.checkpoint import Epoch
-from penstock.engine.counting import Query
-from penstock.engine.deadletters import dead_letters_of
-from penstock.engine.losses import Loss, counted
-from penstock.engine.moving import Moving, Ranges, Taken
+from penstock.engine.claims import Claims
+from penstock.engine.loop import Hooks, LaunchedQuery
 from penstock.engine.progress import Done, Progress
 from penstock.engine.stateful.plan import Branch, Plan
-from penstock.engine.stateful.writing import StatefulWriting
-from penstock.engine.writing import Writing
-from penstock.kafka import GroupOffsets
-from penstock.pipeline import Batch, Delivery, Offsets, Partition, Pipeline, Reading
+from penstock.engine.stateful.stateful_writing import StatefulWriting
+from penstock.engine.topic_watcher import BatchRanges, Loss, TopicWatcher, counted
+from penstock.pipeline import (
+    Batch,
+    Delivery,
+    Offsets,
+    Partition,
+    Pipeline,
+    Ranges,
+    Reading,
+)
+from penstock.pipeline.derived_names import dead_letters_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = event_logger(__name__)
-
-OnBatch = Callable[[Done], None]
-"""Called after each batch, before Spark notes it as done: if it raises, the batch is run again."""
 
 
 class StopRequestedError(Exception):
@@ -50,12 +54,12 @@ class BatchLoop:
         plan: Plan,
         connection: Connection,
         epoch: Epoch,
-        group: GroupOffsets,
         *,
-        moving: Moving,
+        watcher: TopicWatcher,
         progress: Progress,
-        query: Query,
-        on_batch: OnBatch | None = None,
+        query: LaunchedQuery,
+        claims: Claims,
+        hooks: Hooks,
     ) -> None:
         self.pipeline = pipeline
         self._plan = plan
@@ -64,22 +68,31 @@ class BatchLoop:
         self.error: Exception | None = None
         self._connection = connection
         self._epoch = epoch
-        self._group = group
-        self._moving = moving
+        self._watcher = watcher
         self._taken: dict[Partition, tuple[int, int]] = {}
         self._seen_busy: dict[Partition, tuple[int, int]] | None = None
-        self._on_batch = on_batch
+        self._claims = claims
+        self._hooks = hooks
         self._stopping = False
+        self.ended_between = False
         self._busy = Lock()
         self._writing: Writing | StatefulWriting = (
-            StatefulWriting(pipeline, plan, epoch, query, self._records)
+            StatefulWriting(pipeline, plan, epoch, query, records=self._records, claims=claims)
             if plan.stream
             else self._plain_writing(plan.branches[0])
         )
 
     def _plain_writing(self, only: Branch) -> Writing:
         records, part = partial(self._records, only), partial(self._part, only)
-        return Writing(self.pipeline, self._epoch.parts(), records, part)
+        return Writing(
+            self.pipeline,
+            self._plan.batch,
+            self._claims,
+            decode_note=DecodeNote(self._epoch, self.pipeline.decode),
+            parts=self._epoch.parts(),
+            records=records,
+            part=part,
+        )
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""
@@ -87,63 +100,69 @@ class BatchLoop:
         with self._busy:
             return
 
+    def join(self) -> None:
+        """Return at once: a batch commits before Spark notes it as done."""
+
     @property
-    def made_again(self) -> set[str]:
-        """The topics that were made again: they are read from their beginning, in a new epoch."""
-        return self._moving.made_again
+    def recreated(self) -> set[str]:
+        """Return the topics that were recreated: they are read from their beginning, in a new epoch."""
+        return self._watcher.recreated
 
     def stop_soon(self) -> None:
         """Let no other batch begin."""
         self._stopping = True
 
-    def look(self) -> bool:
-        """Look at the topics between two batches; say whether the pipeline must begin a new epoch.
+    def check_topics(self) -> bool:
+        """Compare the topics with those of the epoch; return whether a new epoch must begin.
 
-        A batch that waits for a topic that is gone must be begun anew, too: seen twice, it waits.
+        It must, too, where a batch waits for a topic that was deleted: seen twice, it waits.
         """
         if not self._busy.acquire(blocking=False):
             return self._waits_in_vain()
         try:
-            self.progress = self.progress.without(self._moving.look(self.progress.position))
-            return bool(self.made_again)
+            self.progress = self.progress.without(self._watcher.check(self.progress.position))
+            return bool(self.recreated)
         finally:
             self._busy.release()
 
     def _waits_in_vain(self) -> bool:
-        """Whether this batch was under way before, and reads from a topic that is gone."""
+        """Return whether this batch was under way before, and reads from a deleted topic."""
         taken, self._seen_busy = self._seen_busy, self._taken
-        return taken is self._taken and self._moving.gone({topic for topic, _ in self._taken})
+        return taken is self._taken and self._watcher.gone({topic for topic, _ in self._taken})
 
     def run(self, records: DataFrame, batch_id: int) -> None:
         """Handle one batch: called by Spark."""
         with self._busy:
             if self._stopping:
+                self.ended_between = True
                 raise StopRequestedError
             try:
+                if self._hooks.before_batch:
+                    self._hooks.before_batch()
                 self._run(records, batch_id)
             except Exception as error:
                 self.error = error  # through Java it comes back as text only
                 raise
 
     def _run(self, decoded: DataFrame, batch_id: int) -> None:
-        if self._plan.is_stale and self.last_id >= 0:  # what was just read is good for one batch
+        if self._plan.is_stale() and self.last_id >= 0:  # what was just read is good for one batch
             raise StaleTableError
-        if self.last_id < 0:
-            self._epoch.outlast_its_second()
+        if self.last_id < 0 and not (self.pipeline.commit or self._claims.used):
+            self._epoch.outlast_its_second()  # neither the group nor the sink knows its number
         began = time.monotonic()
-        taken = self._moving.plan(batch_id)
+        taken = self._watcher.plan(batch_id)
         self._taken = taken.ranges
         batch = self._as_planned(decoded, batch_id, taken)
         without: list[Loss] | None = None
-        if taken.differs and not self._plan.stream:  # state goes on with what Spark reads
+        if taken.differs and not self._plan.stream:  # state continues with what Spark reads
             batch, without = self._without_moved(batch)
         end = {partition: end for partition, (_, end) in batch.ranges.items()}
-        with self._committing(end):
+        with self._committing(end, batch_id):
             written = self._writing.run(batch)
             missing = without if written.lost is None else written.lost
             if missing is None:
-                missing = self._moving.after(batch)
-        lost, told = counted([*taken.lost, *missing])
+                missing = self._watcher.after(batch)
+        lost, loss = counted([*taken.lost, *missing])
         done = Done(
             mark=batch.mark,
             records=batch.records,
@@ -151,28 +170,29 @@ class BatchLoop:
             failed=written.failed,
             seconds=time.monotonic() - began,
             position=end,
-            error=told or written.example,
+            error=loss or written.example,
             lost=lost,
         )
-        if self._on_batch:
-            self._on_batch(done)
+        if self._hooks.on_batch:
+            self._hooks.on_batch(done)
         self.last_id = batch_id
         self.progress = self.progress.after_batch(done)
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)
-        self.pipeline.sink.tidy(batch)
+        writers = self._claims.writers
+        writers.rows.maintain(batch)
         if written.failed:
             letters = replace(batch, pipeline=dead_letters_of(batch.pipeline))
-            self.pipeline.dead_letter_sink.tidy(letters)
+            writers.dead_letters.maintain(letters)
 
     def _without_moved(self, batch: Batch) -> tuple[Batch, list[Loss]]:
-        """Read the batch by its offsets: Spark would take a topic that was made again for the old one."""
+        """Read the batch by its offsets: Spark would confuse a recreated topic with the old one."""
         if not batch.records:
             return replace(batch, rows=batch.rows.limit(0)), []
         branch = self._plan.branches[0]
         records, lost = self._part(branch, batch)
         return replace(batch, rows=branch.decode.decode(records)), lost
 
-    def _as_planned(self, decoded: DataFrame, batch_id: int, taken: Taken) -> Batch:
+    def _as_planned(self, decoded: DataFrame, batch_id: int, taken: BatchRanges) -> Batch:
         return Batch(
             rows=decoded,
             pipeline=self.pipeline.name,
@@ -182,34 +202,36 @@ class BatchLoop:
             ranges=taken.ranges,
             may_repeat=self.last_id < 0,
             delivery=self.pipeline.delivery,
+            topics=self._watcher.topics,
         )
 
     @contextmanager
-    def _committing(self, end: Offsets) -> Iterator[None]:
+    def _committing(self, end: Offsets, batch_id: int) -> Iterator[None]:
         """Commit the batch's end to the group: after the body, or before it for at-most-once."""
         first = self.pipeline.delivery is Delivery.AT_MOST_ONCE
         if first:
-            self._moving.commit(self._group, end)
+            self._watcher.commit(end, batch_id)
         yield
         if not first and self.pipeline.commit:
-            self._moving.commit(self._group, end)
+            self._watcher.commit(end, batch_id)
 
     def _records(self, branch: Branch, batch: Batch) -> DataFrame:
         """Read a batch's records once more from Kafka, as far as it has them."""
-        ranges, _ = self._moving.from_oldest(branch.source.own(batch.ranges))
+        ranges, _ = self._watcher.from_oldest(branch.source.own(batch.ranges))
         return self._read(branch, batch, ranges)
 
     def _part(self, branch: Branch, part: Batch) -> tuple[DataFrame, list[Loss]]:
-        """Read records that Spark has not handed out; what is gone of them is told here or nowhere."""
-        ranges, lost = self._moving.from_oldest(branch.source.own(part.ranges))
-        return self._read(branch, part, ranges), self._moving.without(lost)
+        """Read records that Spark did not deliver, and report those that were removed."""
+        ranges, lost = self._watcher.from_oldest(branch.source.own(part.ranges))
+        return self._read(branch, part, ranges), self._watcher.without(lost)
 
     def _read(self, branch: Branch, batch: Batch, ranges: Ranges) -> DataFrame:
         left = {place: span for place, span in ranges.items() if span[0] < span[1]} or ranges
         start = {partition: start for partition, (start, _) in left.items()}
         end = {partition: end for partition, (_, end) in left.items()}
-        whole = branch.source.model_copy(update={"headers": True})
-        return whole.read_range(Reading(batch.rows.sparkSession, self._connection, start), end)
+        return branch.source.with_headers().read_range(
+            Reading(batch.rows.sparkSession, self._connection, start), end
+        )
 
 
 def _position(epoch: Epoch) -> Offsets:

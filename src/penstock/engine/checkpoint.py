@@ -1,7 +1,7 @@
 """What a pipeline remembers between runs: epochs, each with Spark's own checkpoint.
 
-An epoch is one unbroken run of batches. When the group's offsets were moved by somebody else while the
-pipeline stood still, a new epoch starts from there, beside the old one.
+An epoch is one unbroken run of batches. When a user moved the group's offsets while the
+pipeline was stopped, a new epoch starts from there, next to the old one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from penstock.pipeline import Offsets
 from penstock.pipeline.storage import Folder
-from penstock.pipeline.values import partitions_of
-from penstock.sources.kafka import offsets_as_json
+from penstock.pipeline.values import offsets_as_json, partitions_of
 
 _SHAPES = "penstock-state.json"
+_DECODE = "penstock-decode.json"
 # What Spark writes for a source that has had no record yet.
 _NOTHING_READ = "-"
 _A_SECOND = 1.0
@@ -42,23 +42,23 @@ class Epoch:
 
     @property
     def location(self) -> str:
-        """Where Spark keeps its checkpoint."""
+        """Return the location of Spark's checkpoint."""
         return self._folder.uri
 
     def parts(self) -> Folder:
-        """Where it is written down what was done of a batch that had to be split."""
+        """Return the folder with the plans of batches that had to be split."""
         return self._folder.below("parts")
 
     def open(self, start: Offsets, topics: Mapping[str, str]) -> None:
-        """Write down where the epoch starts and in which topics, before its first batch."""
+        """Store the start offsets and the topics of the epoch, before its first batch."""
         self.note_topics(topics)
         self._folder.write("penstock-start.json", offsets_as_json(start))
 
     def outlast_its_second(self) -> None:
-        """Wait until the second is over by which the epoch is named, before anything of it is written.
+        """Wait for the end of the second that the epoch is named after, before its first write.
 
-        One that begins after it can then not have the same name, even where this folder is removed. A
-        clock that was set back is not waited for.
+        A later epoch can then not have the same name, even if this folder is removed. A clock that was
+        set back is not waited for.
         """
         time.sleep(min(_A_SECOND, max(0.0, self.number + 1 - time.time())))
 
@@ -67,13 +67,22 @@ class Epoch:
         return partitions_of(json.loads(self._folder.read("penstock-start.json") or "{}"))
 
     def topics(self) -> dict[str, str]:
-        """Return the ids of the topics that the epoch reads: one that is made again has another."""
+        """Return the ids of the topics that the epoch reads: a recreated topic has another."""
         known: dict[str, str] = json.loads(self._folder.read("penstock-topics.json") or "{}")
         return known
 
     def note_topics(self, ids: Mapping[str, str]) -> None:
         """Write down the ids of the topics."""
         self._folder.write("penstock-topics.json", json.dumps(dict(ids)))
+
+    def decode(self) -> str | None:
+        """Return the identity of the decode that wrote last; None before the first write."""
+        text = self._folder.read(_DECODE)
+        return None if text is None else str(json.loads(text))
+
+    def note_decode(self, identity: str) -> None:
+        """Write down the identity of the decode."""
+        self._folder.write(_DECODE, json.dumps(identity))
 
     def last(self) -> Planned | None:
         """Return the newest batch that was planned, or None before the first."""
@@ -155,14 +164,9 @@ class Checkpoint:
         numbers = _numbers(self._folder.names())
         return self._epoch(numbers[-1]) if numbers else None
 
-    def new(self, start: Offsets, topics: Mapping[str, str]) -> Epoch:
-        """Begin an epoch at these offsets of the topics with these ids.
-
-        Its number is the second in which it begins, so that it is new to the sinks even where this
-        folder was removed: what they hold of earlier epochs must not look like what is to come.
-        """
-        newest = self.newest()
-        epoch = self._epoch(max(int(time.time()), newest.number + 1 if newest else 0))
+    def new(self, number: int, start: Offsets, topics: Mapping[str, str]) -> Epoch:
+        """Begin an epoch at these offsets of the topics with these ids."""
+        epoch = self._epoch(number)
         epoch.open(start, topics)
         return epoch
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as f
 
+from penstock.engine.topic_watcher import Loss
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, Observation
-    from pyspark.sql.streaming.query import StreamingQuery
-
-Query = Callable[[], "StreamingQuery"]
-"""Gives Spark's query, whose plan knows what passed through it in the batch that is under way."""
 
 _DEADLINE = 60.0
 
@@ -30,6 +26,36 @@ class Failures:
     fingerprint: int = 0
 
 
+class Refused(NamedTuple):
+    """A record that a step or the sink refused, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    error_type: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a batch, or of a part of it."""
+
+    rows: int
+    failures: Failures
+    refused: tuple[Refused, ...] = ()
+    late: int = 0
+    # What Kafka had no more of it; None where the one who planned the batch has to find out.
+    lost: tuple[Loss, ...] | None = None
+    # One of the bad records, with its error.
+    example: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """Return how many records are bad, for whatever reason."""
+        return self.failures.count + len(self.refused) + self.late
+
+
 def failures_in() -> list[Column]:
     """Return the aggregates from which `Failures` is made."""
     return [
@@ -39,17 +65,27 @@ def failures_in() -> list[Column]:
 
 
 def counted(seen: Observation) -> dict[str, Any]:
-    """Return what was counted.
+    """Return the counts.
 
-    Spark tells it only after an action it knows; a sink that writes in another way would make us wait
-    for ever, so there is a deadline.
+    Spark reports them only after an action that it knows; with a sink that writes in another way this
+    would wait forever, so there is a deadline.
     """
-    found: list[dict[str, Any]] = []
-    waiting = Thread(target=lambda: found.append(seen.get), daemon=True)
+    counts: list[dict[str, Any]] = []
+    lost: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            counts.append(seen.get)
+        except Exception as error:  # the Java process is gone: raised where it is waited for
+            lost.append(error)
+
+    waiting = Thread(target=ask, daemon=True)
     waiting.start()
     waiting.join(_DEADLINE)
-    if not found:
+    if lost:
+        raise lost[0]
+    if not counts:
         raise PipelineFailedError(
             "the sink returned without writing its rows in one Spark action, so they cannot be counted"
         )
-    return found[0]
+    return counts[0]

@@ -14,14 +14,14 @@ _PATIENCE = 10.0
 def own_address(master: str) -> str | None:
     """Return this machine's address as the master's network sees it; None where Spark is to choose it.
 
-    Spark takes the first address that is not the loopback's, which need not be one that the executors
-    can reach. One from which the master was reached is. A master that does not answer is told here: Spark
-    would try for a minute and then stop.
+    Spark takes the first address that is not the loopback's, which the executors may not be able to
+    reach. The address from which the master was reached is reachable. A master that does not answer is
+    reported here: Spark would try for a minute and then stop.
     """
     if not master.startswith(_STANDALONE):
         return None
-    found = _reached(master)
-    return None if os.environ.get("SPARK_LOCAL_IP") else found
+    address = _reached(master)
+    return None if os.environ.get("SPARK_LOCAL_IP") else address
 
 
 def _reached(master: str) -> str | None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from penstock.engine.losses import Loss, counted
+from penstock.engine.topic_watcher import Loss, counted
 from penstock.pipeline import Mark, Offsets
 
 
@@ -38,7 +38,7 @@ class Done:
 
     @property
     def rows_per_second(self) -> float:
-        """The rate of this batch."""
+        """Return the rate of this batch."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
@@ -63,7 +63,7 @@ class Progress:
 
     @property
     def total_lag(self) -> int:
-        """Records that are in Kafka and not yet in the sink."""
+        """Return the number of records that are in Kafka and not yet in the sink."""
         return sum(self.lag.values())
 
     def after_batch(self, done: Done) -> Progress:
@@ -93,8 +93,8 @@ class Progress:
         >>> Progress("p").without([Loss(("t", 0), 5, 8, 3)]).lost
         3
         """
-        lost, told = counted(losses)
-        return replace(self, lost=self.lost + lost, last_error=told or self.last_error)
+        lost, loss = counted(losses)
+        return replace(self, lost=self.lost + lost, last_error=loss or self.last_error)
 
     def behind(self, ends: Offsets) -> Progress:
         """Return the snapshot with the lag that follows from the partitions' ends."""

@@ -7,24 +7,27 @@ the lag here, too. After a crash what came since the last note is sent again: at
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from penstock.config.logs import event_logger
-from penstock.engine.batches import OnBatch
 from penstock.engine.checkpoint import Epoch
+from penstock.engine.loop import Hooks
 from penstock.engine.progress import Done, Progress
+from penstock.engine.resumption import Stamp
 from penstock.errors import ConfigError
-from penstock.kafka import GroupOffsets
-from penstock.pipeline import Mark, Pipeline
-from penstock.sinks.kafka import KafkaSink
+from penstock.pipeline import BoundStep, Mark, Pipeline, Writer
+from penstock.pipeline.source_log import SourceLog
+from penstock.retry import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from penstock.config import Connection
 
 log = event_logger(__name__)
 # How often Spark notes where it is: the least that it allows.
@@ -33,16 +36,13 @@ _LOOK = 0.2
 
 
 def write_in_real_time(
-    pipeline: Pipeline, rows: DataFrame, connection: Connection, location: str
+    rows: DataFrame, steps: Sequence[BoundStep], sink: Writer, location: str
 ) -> StreamingQuery:
-    """Start the query that sends each row as soon as it is there."""
-    for step in pipeline.steps:
+    """Start the query that sends each row as soon as it arrives."""
+    for step in steps:
         rows = step.apply(rows)
-    sink = pipeline.sink
-    if not isinstance(sink, KafkaSink):
-        raise TypeError(f"real-time mode writes to Kafka, not to {sink.name!r}")
-    writer: Any = sink.streaming_writer(rows, connection)
-    writer = writer.outputMode("update").queryName(pipeline.name)
+    writer: Any = sink.stream_writer(rows)
+    writer = writer.outputMode("update").queryName(sink.opening.pipeline)
     writer = writer.option("checkpointLocation", location)
     java = rows.sparkSession.sparkContext._jvm
     trigger = java.org.apache.spark.sql.streaming.Trigger.RealTime(f"{NOTED_EVERY:.0f} seconds")  # type: ignore[union-attr]
@@ -52,7 +52,7 @@ def write_in_real_time(
 
 
 def require_slots(pipeline: Pipeline, spark: SparkSession, partitions: int) -> None:
-    """Refuse a pipeline whose partitions would wait for each other: each holds a slot for good."""
+    """Refuse a pipeline whose partitions would wait for each other: each occupies a slot permanently."""
     slots = spark.sparkContext.defaultParallelism
     if partitions > slots:
         raise ConfigError(
@@ -62,22 +62,22 @@ def require_slots(pipeline: Pipeline, spark: SparkSession, partitions: int) -> N
         )
 
 
-class Following:
+class RealTimeMonitor:
     """Follows a query in real-time mode: what Spark notes is counted and committed to the group."""
 
     def __init__(
         self,
         pipeline: Pipeline,
         epoch: Epoch,
-        group: GroupOffsets,
+        source_log: SourceLog,
         progress: Progress,
-        on_batch: OnBatch | None,
+        hooks: Hooks,
     ) -> None:
         last = epoch.last()
         self._pipeline = pipeline
         self._epoch = epoch
-        self._group = group
-        self._on_batch = on_batch
+        self._log = source_log
+        self._hooks = hooks
         self._noted = last.id if last and last.done else (last.id - 1 if last else -1)
         self.progress = replace(progress, position=epoch.end_of(self._noted))
         self.error: Exception | None = None
@@ -86,16 +86,21 @@ class Following:
         self._since = time.monotonic()
 
     @property
-    def made_again(self) -> set[str]:
-        """Topics that were made again: Spark itself ends a query in real-time mode for that."""
+    def ended_between(self) -> bool:
+        """Return False: there are no batches to end between."""
+        return False
+
+    @property
+    def recreated(self) -> set[str]:
+        """Return no topics: Spark itself ends a query in real-time mode when one is recreated."""
         return set()
 
-    def look(self) -> bool:
-        """Nothing to look at between two batches."""
+    def check_topics(self) -> bool:
+        """Return False: Spark itself compares the topics in real-time mode."""
         return False
 
     def stop_soon(self) -> None:
-        """Nothing to hold back."""
+        """Do nothing: there is no next batch to prevent."""
 
     def follow(self, query: StreamingQuery) -> None:
         """Look after the query until it ends, in a thread of its own."""
@@ -103,11 +108,14 @@ class Following:
 
     def stop(self) -> None:
         """Wait until Spark notes where it is, so that little is sent again, or until it has ended."""
-        before, deadline = self._noted, time.monotonic() + 3 * NOTED_EVERY
-        while self._noted == before and time.monotonic() < deadline and not self._ended.is_set():
-            time.sleep(_LOOK / 10)
+        before = self._noted
+        wait_for(
+            lambda: self._noted != before or self._ended.is_set(),
+            within=3 * NOTED_EVERY,
+            every=_LOOK / 10,
+        )
 
-    def wait(self) -> None:
+    def join(self) -> None:
         """Wait until the last note is committed."""
         self._ended.wait(10)
 
@@ -119,7 +127,8 @@ class Following:
             self._take_notes()
         except Exception as error:  # kept: whoever waits for the query asks for it
             self.error = error
-            query.stop()
+            with suppress(Py4JError, OSError):  # the Java process may be gone
+                query.stop()
         finally:
             self._ended.set()
 
@@ -132,10 +141,10 @@ class Following:
         records = sum(at - begin.get(where, 0) for where, at in end.items())
         now = time.monotonic()
         if self._pipeline.commit:
-            self._group.commit(end)
+            self._log.commit(end, Stamp(self._epoch.number, batch).text)
         mark = Mark(self._epoch.number, batch, 0)
         done = Done(mark, records, records, 0, now - self._since, end)
-        if self._on_batch:
-            self._on_batch(done)
+        if self._hooks.on_batch:
+            self._hooks.on_batch(done)
         self.progress = self.progress.after_batch(done)
         self._noted, self._since = batch, now

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event, Thread
 
+from py4j.protocol import Py4JError
+
 from penstock.config.logs import event_logger
 from penstock.engine.attempt import Attempt
-from penstock.engine.batches import OnBatch
-from penstock.engine.moving import MovedError
-from penstock.engine.places import locked, state_folder
+from penstock.engine.bindings import Bindings
+from penstock.engine.lag import LagMonitor
+from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
 from penstock.engine.progress import Progress, State
-from penstock.engine.reasons import failure
-from penstock.engine.session import session_log
-from penstock.errors import ConfigError, DataLossError, PenstockError, TransientError
+from penstock.engine.session import lost_session
+from penstock.engine.state_dir import locked, state_folder
+from penstock.engine.topic_watcher import MovedError
+from penstock.errors import (
+    ConfigError,
+    DataLossError,
+    FencedError,
+    PenstockError,
+    SchemaChangedError,
+    TransientError,
+)
 from penstock.pipeline import Offsets, Pipeline
+from penstock.pipeline.definition import Restart
 
 log = event_logger(__name__)
 _GRACE = 300.0
+# What the end of Spark's query may take, beyond the batch that is under way.
+_ENDING = 10.0
 
 
-def start(pipeline: Pipeline, *, once: bool = False, on_batch: OnBatch | None = None) -> Running:
-    """Start a pipeline; with `once`, it ends by itself when what is there now is done.
+def start(
+    pipeline: Pipeline,
+    *,
+    once: bool = False,
+    on_batch: OnBatch | None = None,
+    before_batch: BeforeBatch | None = None,
+) -> Running:
+    """Start a pipeline; with `once`, process the current backlog, then end.
 
-    `on_batch` is told of each batch after its offsets are committed and before Spark notes it as done:
-    if it raises, or the process dies in it, the same batch comes again, with the same mark.
+    `on_batch` is called for each batch after its offsets are committed and before Spark notes it as done:
+    if it raises, or the process dies in it, the same batch is run again, with the same mark.
+    `before_batch` is called before anything of a batch is written: if it raises, nothing is.
 
     Examples
     --------
@@ -35,34 +56,42 @@ def start(pipeline: Pipeline, *, once: bool = False, on_batch: OnBatch | None = 
             running.wait(timeout=60)
             print(running.progress())
     """
-    return Running(pipeline, once=once, on_batch=on_batch)
+    return Running(pipeline, once=once, on_batch=on_batch, before_batch=before_batch)
 
 
 class Running:
     """A started pipeline. Leaving the `with` block stops it, after the batch that is under way.
 
-    When it fails it is started again, as its definition says: for ever while another system is away
-    (state RETRYING), a limited number of times in a row after any other failure (RESTARTING). With
-    `once` only a system that is away is waited for.
+    When it fails it is restarted, as its definition says: without a limit while another system is
+    unavailable (state RETRYING), a limited number of consecutive times after any other failure
+    (RESTARTING). With `once` it is restarted only while another system is unavailable.
     """
 
     def __init__(
-        self, pipeline: Pipeline, *, once: bool = False, on_batch: OnBatch | None = None
+        self,
+        pipeline: Pipeline,
+        *,
+        once: bool = False,
+        on_batch: OnBatch | None = None,
+        before_batch: BeforeBatch | None = None,
     ) -> None:
         self.pipeline = pipeline
-        self._on_batch = on_batch
+        self._hooks = Hooks(on_batch, before_batch)
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
-        self._closed = False
         self._error: PenstockError | None = None
+        self._lost: FencedError | None = None
         self._restarts = self._in_a_row = 0
-        self._lag: dict[str, int] = {}
         self._state = State.STARTING
         self._place = state_folder(pipeline)
+        self._bindings = Bindings()
         self._closing = ExitStack()
+        self._closing.callback(self._bindings.close)
         try:
-            self._closing.enter_context(locked(self._place, pipeline.name))
-            self._attempt = self._begin(Progress(pipeline.name))
+            options = pipeline.session_options
+            self._closing.enter_context(locked(self._place, pipeline.name, options, self._lose))
+            self._attempt = self._begin_at_last(Progress(pipeline.name))
+            self._lag = self._monitored(self._attempt)
         except BaseException:
             self._closing.close()
             raise
@@ -76,35 +105,47 @@ class Running:
 
     @property
     def is_active(self) -> bool:
-        """Whether the pipeline still runs."""
+        """Return whether the pipeline still runs."""
         return not self._ended.is_set()
 
     def progress(self) -> Progress:
-        """Return a snapshot: state, counts, rates, lag of each partition."""
-        progress = self._attempt.progress
-        error = self._look_at_lag(progress) or self._error
+        """Return a snapshot: state, counts, rates, lag of each partition.
+
+        It returns at once. The lag is that of the last request to the brokers, which a thread sends every
+        few seconds; `refresh_lag` waits for the next one.
+        """
+        self._lag.ask()
+        return self._snapshot()
+
+    def refresh_lag(self, timeout: float = 10.0) -> Progress:
+        """Return a snapshot with the lag of this moment: ask the brokers, and wait for their answer."""
+        self._lag.refresh(timeout)
+        return self._snapshot()
+
+    def _snapshot(self) -> Progress:
+        progress = self._attempt.progress.behind(self._lag.ends)
+        # Spark itself waits for minutes before it reports a broker that does not answer.
+        error = (self._lag.unavailable if self.is_active else None) or self._error
         return replace(
             progress,
-            lag=self._lag,
             state=self._seen_state(progress, error),
             restarts=self._restarts,
             last_error=str(error) if error else progress.last_error,
         )
 
-    def _look_at_lag(self, progress: Progress) -> PenstockError | None:
-        """Ask how far behind the pipeline is; a broker that does not answer is told as it is.
-
-        Spark itself waits for minutes before it complains.
-        """
-        if self._closed:
-            return None
+    def _monitored(self, first: Attempt) -> LagMonitor:
         try:
-            self._lag = progress.behind(self._attempt.ends(progress.position)).lag
-        except TransientError as away:
-            return away
-        except PenstockError:
-            return None
-        return None
+            connection = self.pipeline.find_connection()
+            monitor = LagMonitor(
+                self.pipeline.source, connection, lambda: self._attempt.progress.position
+            )
+            self._closing.callback(monitor.close)
+            monitor.refresh()
+        except BaseException:  # Ctrl-C, say
+            first.stop(0.0)
+            first.close()
+            raise
+        return monitor
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the pipeline ends, at most `timeout` seconds; say whether it has ended.
@@ -126,29 +167,59 @@ class Running:
             return
         self._asked_to_stop.set()
         self._attempt.stop(grace)
-        self._ended.wait(grace)
-        self.progress()  # the last look at the lag, while there is a connection
-        self._closed = True
+        self._ended.wait(max(grace, _ENDING))
         self._attempt.close()
         self._closing.close()
 
-    def _begin(self, progress: Progress, seen: Offsets | None = None) -> Attempt:
-        return Attempt(
+    def _begin(self, progress: Progress, seen: Offsets | None = None, held: int = -1) -> Attempt:
+        attempt = Attempt(
             self.pipeline,
             self._place,
             progress,
+            self._hooks,
+            self._bindings,
             once=self._once,
-            on_batch=self._on_batch,
             seen=seen,
+            held=held,
         )
+        attempt.begin()
+        return attempt
+
+    def _begin_at_last(self, progress: Progress) -> Attempt:
+        """Make the first attempt. What is wrong with the definition, or away, is raised at once.
+
+        A failure of Java is not: it is tried again, as later, a limited number of times.
+        """
+        while True:
+            try:
+                attempt = self._begin(progress)
+            except (Py4JError, ConnectionError) as raised:
+                error = lost_session(raised, self.pipeline.name)
+            else:
+                self._error, self._in_a_row = None, 0
+                return attempt
+            if not self._may_try_again(error):
+                raise error
+            self._in_a_row += 1
+            wait = pause_before(self._in_a_row, error, self.pipeline.restart)
+            self._note(error, wait)
+            time.sleep(wait)
+
+    def _lose(self, lost: FencedError) -> None:
+        """End at once: another process took the state over and runs the pipeline now."""
+        self._lost = lost
+        if attempt := getattr(self, "_attempt", None):
+            attempt.stop(0)
 
     def _supervise(self) -> None:
         """Wait for each attempt's end, in a thread of its own: Ctrl-C must not cut Java short."""
         try:
             while True:
+                if self._lost:  # while the attempt was made
+                    self._attempt.stop(0)
                 before = self._attempt.progress.batches
                 self._attempt.wait()
-                error = self._attempt.error()
+                error = self._lost or self._attempt.error()
                 if self._attempt.progress.batches > before:
                     self._in_a_row = 0
                 if error is None or not self._again(error):
@@ -156,24 +227,26 @@ class Running:
                         self._error = None
                     return
         finally:
+            if self._lag.unavailable is None:
+                self._lag.refresh()
             self._ended.set()
 
     def _again(self, error: PenstockError) -> bool:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
         while self._may_try_again(error):
             self._in_a_row += 1
-            moved = isinstance(error, MovedError) and self._in_a_row == 1
-            wait = 0.0 if moved else self.pipeline.restart.after(self._in_a_row)
+            moved = isinstance(error, (MovedError, SchemaChangedError)) and self._in_a_row == 1
+            wait = 0.0 if moved else pause_before(self._in_a_row, error, self.pipeline.restart)
             if not moved:
                 self._note(error, wait)
             if self._asked_to_stop.wait(wait):
                 return False
             try:
                 self._replace_attempt()
-            except PenstockError as found:
-                error = found
-            except Exception as found:  # Java's or Spark's: a reason like any other
-                error = failure(found, self.pipeline.name, session_log())
+            except PenstockError as raised:
+                error = raised
+            except Exception as raised:  # Java's or Spark's: a reason like any other
+                error = lost_session(raised, self.pipeline.name)
             else:
                 self._restarts += not moved
                 self._error = None
@@ -183,7 +256,9 @@ class Running:
         return False
 
     def _may_try_again(self, error: PenstockError) -> bool:
-        if self._asked_to_stop.is_set() or isinstance(error, (ConfigError, DataLossError)):
+        if self._asked_to_stop.is_set() or isinstance(
+            error, (ConfigError, DataLossError, FencedError)
+        ):
             return False
         if isinstance(error, TransientError):
             return True
@@ -202,8 +277,10 @@ class Running:
         )
 
     def _replace_attempt(self) -> None:
+        if self._lost:
+            raise self._lost
         old = self._attempt
-        self._attempt = self._begin(old.progress, old.ends_for_the_next())
+        self._attempt = self._begin(old.progress, old.ends_for_the_next(), old.held)
         old.close()
         if self._asked_to_stop.is_set():  # while it was made: `stop` may have seen the old one
             self._attempt.stop(_GRACE)
@@ -216,3 +293,9 @@ class Running:
         if error:
             return self._state if self._error else State.RETRYING
         return State.RUNNING if progress.batches else State.STARTING
+
+
+def pause_before(failures: int, error: PenstockError, restart: Restart) -> float:
+    """Return how long to wait: what the definition says, and at least what the error asks for."""
+    asked = error.retry_after if isinstance(error, TransientError) else 0.0
+    return max(asked, restart.after(failures))

@@ -6,21 +6,25 @@ import atexit
 import logging
 import os
 import signal
+import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, current_thread, main_thread
 from typing import Any
 
+import py4j
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.config.logs import event_logger
-from penstock.engine.jvm import Jvm, own_jars, start_jvm
 from penstock.engine.masters import own_address
-from penstock.errors import ConfigError
+from penstock.engine.reasons import failure
+from penstock.engine.spark_jvm import Jvm, own_jars, start_jvm
+from penstock.errors import ConfigError, PenstockError, PipelineFailedError
+from penstock.formats import limits
 from penstock.pipeline import SparkOptions
 from penstock.pipeline.storage import is_local
 
@@ -31,8 +35,11 @@ _EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 )
 
+# How long a Java process whose connections are broken may take to be gone, in seconds.
+_DYING = 2.0
 _POOL = "spark.scheduler.pool"
 _POLLING = "spark.sql.streaming.pollingDelay"
+_PY4J = Path(py4j.__file__).parent
 
 _lock = Lock()
 _jvm: Jvm | None = None
@@ -40,14 +47,26 @@ _options: SparkOptions | None = None
 
 
 def spark_session(options: SparkOptions | None = None) -> SparkSession:
-    """Return the session, started when there is none yet. All pipelines of a process share it."""
+    """Return the session, started when there is none yet. All pipelines of a process share it.
+
+    It is the active one of the calling thread from here on, unless the thread has another: some calls of
+    Delta need one, and Spark gives it only to the thread that started it.
+    """
+    session = _shared(options)
+    java: Any = _java_sessions(session)
+    if not java.getActiveSession().isDefined():
+        java.setActiveSession(session._jsparkSession)
+    return session
+
+
+def _shared(options: SparkOptions | None) -> SparkSession:
     global _jvm, _options
     wanted = options or _options or SparkOptions()
     with _lock:
         if _jvm is not None and (_jvm.process.poll() is not None or _was_stopped()):
             _forget_dead(_jvm)
-        if _jvm is None and (found := SparkSession.getActiveSession()) is not None:
-            return found  # somebody else's: a notebook, spark-submit, a managed cluster
+        if _jvm is None and (existing := _existing()) is not None:
+            return existing  # of a notebook, spark-submit, a managed cluster
         if _jvm is None:
             _jvm, _options = start_jvm(wanted.memory, _settings(wanted)), wanted
             atexit.register(stop_session)
@@ -65,17 +84,30 @@ def stop_session() -> None:
     with _lock:
         if _jvm is None:
             return
-        active: Any = SparkSession.getActiveSession()
-        if active is not None and _jvm.process.poll() is None:
-            active.stop()
+        existing: Any = _existing() if _jvm.process.poll() is None else None
+        if existing is not None:
+            existing.stop()
         _forget_gateway()
         _jvm.stop()
         _jvm = _options = None
         atexit.unregister(stop_session)
 
 
+def _existing() -> SparkSession | None:
+    """Return the session of this process, whichever thread asks: PySpark's answer is the thread's own."""
+    known: Any = SparkSession
+    session: Any = SparkSession.getActiveSession() or known._instantiatedSession
+    return None if session is None or session._sc._jsc is None else session
+
+
+def _java_sessions(session: SparkSession) -> Any:
+    """Return Java's class of sessions, which knows the active one of a thread."""
+    known: Any = SparkSession
+    return known._get_j_spark_session_class(session.sparkContext._jvm)
+
+
 def _was_stopped() -> bool:
-    """Whether Spark ended by itself in a Java process that goes on: a cluster may end an application."""
+    """Return whether Spark ended in a running Java process: a cluster may end an application."""
     context: Any = SparkContext._active_spark_context
     return context is not None and bool(context._jsc.sc().isStopped())
 
@@ -83,7 +115,7 @@ def _was_stopped() -> bool:
 def _forget_dead(jvm: Jvm) -> None:
     """Leave behind a Java process that died: what PySpark remembers of it would be used again."""
     global _jvm  # noqa: PLW0603
-    log.warning("spark_died", log=str(jvm.log))
+    log.debug("spark_died", log=str(jvm.log))  # each pipeline reports it as its reason
     _forget_gateway()
     jvm.stop()
     context: Any = SparkContext
@@ -112,12 +144,33 @@ def fair_share(spark: SparkSession, name: str, pipelines: int) -> Iterator[None]
 
 
 def _pause(pipelines: int) -> str:
-    """How long an idle pipeline, the last one of so many, waits before it asks Kafka again.
+    """Return how long each of this many idle pipelines waits before it asks Kafka again.
 
     >>> _pause(1), _pause(7), _pause(200)
     ('200ms', '1400ms', '2000ms')
     """
     return f"{min(200 * pipelines, 2000)}ms"
+
+
+def java_death() -> str | None:
+    """Return how Spark's Java process ended, with its log's name; None if it runs."""
+    jvm = _jvm
+    if jvm is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        jvm.process.wait(_DYING)  # its connections break before it is gone
+    return jvm.death()
+
+
+def lost_session(error: BaseException, pipeline: str) -> PenstockError:
+    """Return why a call into Spark failed; where its Java process is gone, that is the reason."""
+    broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
+    if broken and (death := java_death()):
+        return PipelineFailedError(f"pipeline {pipeline!r} failed: {death}")
+    try:
+        return failure(error, pipeline, session_log())
+    except (Py4JError, OSError) as gone:  # Java is asked for its causes
+        return PipelineFailedError(f"pipeline {pipeline!r} failed: {java_death() or gone}")
 
 
 def session_log() -> Path | None:
@@ -163,13 +216,23 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _without_tracebacks(session: SparkSession) -> None:
-    """What fails is told by the pipeline; PySpark would print pages of Java for it as well."""
-    for noisy in ("SQLQueryContextLogger", "py4j.clientserver"):
-        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    """Suppress PySpark's Java stack traces: the pipeline reports its errors itself."""
+    without_py4j()
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     server: Any = session.sparkContext._accumulatorServer
     server.handle_error = lambda *_: log.debug(
         "spark_connection_lost", app=session.sparkContext.appName
     )
+
+
+def without_py4j() -> None:
+    """Drop what py4j logs when Java is gone: it logs to its own logger, and in one place to the root."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4j)  # adding it again changes nothing
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent != _PY4J
 
 
 def _forget_gateway() -> None:
@@ -194,9 +257,6 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        "spark.sql.warehouse.dir": str(
-            Path(tempfile.gettempdir()) / f"penstock-warehouse-{os.getuid()}"
-        ),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
@@ -204,17 +264,22 @@ def _settings(options: SparkOptions) -> dict[str, str]:
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.extensions": _EXTENSIONS,
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.redaction.regex": "(?i)secret|password|token|jaas|keystore|truststore|access[.]key",
+        "spark.redaction.regex": (
+            "(?i)secret|password|passphrase|token|jaas|keystore|truststore|credential|signature|"
+            "(access|account|api|private|encryption|sas)[._-]?key"
+        ),
     }
     return settings | given | (_embedded(given) if is_local(master) else _spread(master, given))
 
 
 def _embedded(given: dict[str, str]) -> dict[str, str]:
-    """What only an embedded session has. Nothing of it is seen from outside this machine."""
+    """Return the settings of an embedded session, which other machines cannot reach."""
     cores = str(os.cpu_count() or 2)
     own = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Other users of this machine can reach 127.0.0.1: Spark makes a secret for each run.
+        "spark.authenticate": "true",
         "spark.python.daemon.module": "penstock.decode.daemon",
         # Hadoop's own two ways to this disk run chmod and readlink: 60 processes for a small batch.
         "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
@@ -231,13 +296,20 @@ def _embedded(given: dict[str, str]) -> dict[str, str]:
 
 
 def _spread(master: str, given: dict[str, str]) -> dict[str, str]:
-    """What only a session on a cluster has: a way back to the driver, and the jars for executors."""
+    """Return the settings of a session on a cluster: the driver's address, jars for executors."""
     host = given.get("spark.driver.host") or own_address(master)
     jars = [*given.get("spark.jars", "").split(","), *map(str, own_jars())]
     return {
         **({"spark.driver.host": host} if host else {}),
         "spark.jars": ",".join(filter(None, jars)),
+        **_decoded_limit(),
     }
+
+
+def _decoded_limit() -> dict[str, str]:
+    """Return the limit of a decoded value for the executors' Python workers; local ones inherit it."""
+    chosen = os.environ.get(limits.VARIABLE)
+    return {f"spark.executorEnv.{limits.VARIABLE}": chosen} if chosen else {}
 
 
 def _text(value: str | int | float | bool) -> str:

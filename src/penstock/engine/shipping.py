@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.config.logs import event_logger
-from penstock.engine.modules import imported_by_script, modules_needed
+from penstock.engine.modules import Files, imported_by_script, is_private, modules_needed
 from penstock.errors import ConfigError
 from penstock.pipeline import Component, Pipeline
 from penstock.pipeline.storage import is_local
@@ -40,7 +40,7 @@ def shipped(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
     _send(context, _penstock())
     if modules := modules_needed(_named(pipeline)):
         _send(context, packed("modules", modules))
-        log.info("modules_sent", pipeline=pipeline.name, modules=sorted(modules))
+        log.info("modules_sent", pipeline=pipeline.name, files=sorted(modules))
     parts = {"decode": _anywhere(pipeline.decode), "steps": [*map(_anywhere, pipeline.steps)]}
     return pipeline.model_copy(update=parts)
 
@@ -51,7 +51,7 @@ def functions_of(component: Component) -> dict[str, Function]:
 
 
 def parts_of(component: Component) -> Iterator[Component]:
-    """The component and those that its options hold: a join has a decode and steps of its own."""
+    """Yield the component and those in its options: a join has its own decode and steps."""
     yield component
     for _, value in component:
         for part in value if isinstance(value, list) else [value]:
@@ -75,7 +75,7 @@ def _moved(value: Any) -> Any:
 
 
 def _named(pipeline: Pipeline) -> Iterator[str]:
-    """The modules that the pipeline's parts come from, and those of the functions they name."""
+    """Yield the modules of the pipeline's components, and those of the functions they name."""
     for whole in (pipeline.decode, *pipeline.steps, pipeline.sink, pipeline.dead_letter_sink):
         for part in parts_of(whole):
             yield type(part).__module__
@@ -94,57 +94,50 @@ def _send(context: SparkContext, archive: Path) -> None:
 
 @cache
 def _penstock() -> Path:
-    return packed("penstock", {"penstock": [Path(__file__).parents[1]]})
+    return packed("penstock", dict(_own_files(Path(__file__).parents[1])))
 
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Archives are served from here for as long as this process runs."""
+    """Return the folder of the archives, which exists as long as this process."""
     return tempfile.TemporaryDirectory(prefix="penstock-shipped-")
 
 
-def packed(name: str, modules: dict[str, list[Path]]) -> Path:
-    """Write modules into an archive that Python can import from; its name tells what is in it."""
-    files = dict(sorted(_files(modules)))
-    _refuse_large(modules, files)
+def packed(name: str, files: Files) -> Path:
+    """Write files into an archive that Python can import from; its name tells what is in it."""
+    _refuse_large(files)
     draft = Path(_folder().name) / f"{name}.draft"
     with zipfile.ZipFile(draft, "w") as archive:
         for folder in _folders(files):
             archive.writestr(zipfile.ZipInfo(f"{folder}/", _LONG_AGO), b"")
-        for inside, path in files.items():
+        for inside, path in sorted(files.items()):
             entry = zipfile.ZipInfo(inside, _LONG_AGO)
             archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     digest = hashlib.sha256(draft.read_bytes()).hexdigest()[:12]
     return draft.replace(draft.with_name(f"{name}-{digest}.zip"))
 
 
-def _files(modules: dict[str, list[Path]]) -> Iterator[tuple[str, Path]]:
-    for name, places in modules.items():
-        for place in places:
-            if place.is_file():
-                yield place.name, place
-                continue
-            for file in place.rglob("*"):
-                inside = file.relative_to(place)
-                if file.is_file() and not _is_left_out(inside):
-                    yield f"{name}/{inside.as_posix()}", file
-
-
-def _is_left_out(inside: Path) -> bool:
-    return any(part == "__pycache__" or part.startswith(".") for part in inside.parts)
+def _own_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for file in folder.rglob("*"):
+        inside = file.relative_to(folder.parent)
+        hidden = any(part == "__pycache__" or part.startswith(".") for part in inside.parts)
+        # Our own code may name what a key looks like.
+        if file.is_file() and not hidden and (file.suffix == ".py" or not is_private(file)):
+            yield inside.as_posix(), file
 
 
 def _folders(files: Iterable[str]) -> list[str]:
-    """Every folder: Python finds one without an __init__.py in an archive only by its own entry."""
-    found = {str(parent) for file in files for parent in Path(file).parents}
-    return sorted(found - {"."})
+    """Return every folder: in an archive, Python finds one without __init__.py only by its entry."""
+    folders = {str(parent) for file in files for parent in Path(file).parents}
+    return sorted(folders - {"."})
 
 
-def _refuse_large(modules: dict[str, list[Path]], files: dict[str, Path]) -> None:
+def _refuse_large(files: Files) -> None:
     size = sum(path.stat().st_size for path in files.values())
     if size > _LARGEST:
+        modules = sorted({inside.partition("/")[0].removesuffix(".py") for inside in files})
         raise ConfigError(
-            f"the modules {', '.join(sorted(modules))} have {size >> 20} MB, and at most "
+            f"the modules {', '.join(modules)} have {size >> 20} MB, and at most "
             f"{_LARGEST >> 20} MB are sent to a cluster: keep data out of their folders, or install "
             "them where the executors' Python is"
         )

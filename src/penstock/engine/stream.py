@@ -1,22 +1,19 @@
-"""What Spark is told of a pipeline before a record is read: its stream, and where that leads."""
+"""A pipeline's stream and its destination, as they are described to Spark before a record is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from penstock.engine.deadletters import prepare_dead_letters
-from penstock.engine.stateful.late import traced
-from penstock.engine.stateful.plan import Plan, plan_of
-from penstock.engine.stateful.stream import Shapes, applied, meet, rows_of
-from penstock.pipeline import FAILED, Opening, Pipeline
+from penstock.engine.stateful.late_rows import traced
+from penstock.engine.stateful.plan import Plan
+from penstock.engine.stateful.stateful_stream import Shapes, applied, meet, rows_of
+from penstock.pipeline import FAILED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from penstock.config import Connection
 
 # The columns of a record, as Spark's connector gives them, with headers.
 RECORD = (
@@ -25,22 +22,8 @@ RECORD = (
 )
 
 
-def prepare_sinks(
-    pipeline: Pipeline,
-    spark: SparkSession,
-    schema: StructType,
-    connection: Connection,
-    topics: Iterable[str] = (),
-) -> None:
-    """Make the sinks of rows and of these topics' dead letters ready, or fail before a record is read."""
-    opening = Opening(spark, schema, pipeline.name, connection, pipeline.delivery)
-    pipeline.sink.prepare(opening)
-    prepare_dead_letters(pipeline, opening, topics)
-
-
-def sink_schema(pipeline: Pipeline, spark: SparkSession) -> StructType:
+def sink_schema(plan: Plan, spark: SparkSession) -> StructType:
     """Return the columns of the rows that reach the sink, without reading a record."""
-    plan = plan_of(pipeline)
     own = spark.newSession()
     records = [own.createDataFrame([], RECORD) for _ in plan.branches]
     rows, _ = streamed(plan, records)

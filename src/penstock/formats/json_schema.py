@@ -18,10 +18,10 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.json.json import Json, plain
+from penstock.formats.json import Json, plain
 from penstock.formats.registry import Registry, Schema
-from penstock.formats.registry.model import JSON
 from penstock.formats.registry.registered import Read, RegistryFormat, SubjectName, Write
+from penstock.formats.registry.registry_model import JSON
 
 
 class JsonSchema(RegistryFormat):
@@ -35,7 +35,7 @@ class JsonSchema(RegistryFormat):
     --------
     ::
 
-        trades = JsonSchema(registry, {"title": "Trade", "type": "object", "required": ["price"]})
+        trades = JsonSchema(registry, {"type": "object", "properties": {"price": {"type": "number"}}})
         producer.produce("trades", value=trades.encode({"price": 1.5}, "trades"))
     """
 
@@ -55,75 +55,75 @@ class JsonSchema(RegistryFormat):
         super().__init__(
             registry, subject=subject, part=part, auto_register=auto_register, use_latest=use_latest
         )
-        self._schema = None if schema is None else _schema(schema)
-        self._validator = self._schema and self._made(self._schema)
+        if schema is not None and not isinstance(schema, Schema):
+            schema = Schema(
+                schema if isinstance(schema, str) else orjson.dumps(schema).decode(), JSON
+            )
+        self._schema = schema
+        self._validator = self._schema and self.validator(self._schema)
 
     def _record_name(self) -> str:
-        return title(self._own_schema())
+        document = _document(self._own_schema())
+        title = document.get("title") if isinstance(document, dict) else None
+        if not title:
+            raise ConfigError('subject="record" needs a JSON Schema with a "title": give it one')
+        return str(title)
 
     def _own_schema(self) -> Schema:
-        return need(self._schema, "JsonSchema")
+        if self._schema is None:
+            raise ConfigError(
+                "JsonSchema without a schema can only read: give one, or use_latest=True and "
+                'subject="topic"'
+            )
+        return self._schema
 
     def _writer(self, schema: Schema) -> Write:
-        validator = self._made(schema)
+        validator = self.validator(schema)
 
         def write(value: Any) -> bytes:
             data = orjson.dumps(value, plain, orjson.OPT_PASSTHROUGH_DATACLASS)
-            # Checked is what goes out: a date as its text, NaN as null.
-            _check(validator, orjson.loads(data))
+            # The encoded form is checked: a date as its text, NaN as null.
+            check_document(validator, orjson.loads(data))
             return data
 
         return write
 
     def _reader(self, schema: Schema) -> Read:
-        validator = self._validator or self._made(schema)
+        validator = self._validator or self.validator(schema)
 
         def read(body: bytes) -> Any:
             value = Json().decode(body)
-            _check(validator, value)
+            check_document(validator, value)
             return value
 
         return read
 
-    def _made(self, schema: Schema) -> Any:
+    def validator(self, schema: Schema) -> Any:
+        """Return what checks documents by a schema and its references; see `check_document`."""
         document = _document(schema)
-        kind: Any = validator_for(document, default=Draft7Validator)
         try:
+            kind: Any = validator_for(document, default=Draft7Validator)
             kind.check_schema(document)
         except SchemaError as error:
-            raise ConfigError(f"no valid JSON Schema: {error.message}") from error
+            raise ConfigError(f"not a valid JSON Schema: {error.message:.300}") from error
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(
+                f"not a valid JSON Schema: {error!r:.200}: {schema.text:.80}"
+            ) from error
         return kind(document, registry=self._resources(schema, Resources()))
 
-    def _resources(self, schema: Schema, found: Resources[Any]) -> Resources[Any]:
+    def _resources(self, schema: Schema, resources: Resources[Any]) -> Resources[Any]:
         for reference in schema.references:
-            if reference.name in found:
+            if reference.name in resources:
                 continue
             other = self.registry.version(reference.subject, reference.version).schema
             resource = Resource.from_contents(_document(other), default_specification=DRAFT7)
-            found = self._resources(other, found.with_resource(reference.name, resource))
-        return found
+            resources = self._resources(other, resources.with_resource(reference.name, resource))
+        return resources
 
 
-def need(schema: Schema | None, format_name: str) -> Schema:
-    """Give the schema, or the error that says that there is none to write with."""
-    if schema is None:
-        raise ConfigError(
-            f"{format_name} without a schema can only read: give one, or use_latest=True and "
-            'subject="topic"'
-        )
-    return schema
-
-
-def title(schema: Schema) -> str:
-    """Give the title of a JSON Schema: it is the name of the record."""
-    document = _document(schema)
-    found = document.get("title") if isinstance(document, dict) else None
-    if not found:
-        raise ConfigError('subject="record" needs a JSON Schema with a "title": give it one')
-    return str(found)
-
-
-def _check(validator: Any, value: Any) -> None:
+def check_document(validator: Any, value: Any) -> None:
+    """Raise `FormatError` with the place of a document that does not fit."""
     try:
         error = best_match(validator.iter_errors(value))
     except Unresolvable as missing:
@@ -134,14 +134,8 @@ def _check(validator: Any, value: Any) -> None:
         raise FormatError(f"{error.json_path}: {error.message:.300}")
 
 
-def _schema(given: str | Mapping[str, Any] | Schema) -> Schema:
-    if isinstance(given, Schema):
-        return given
-    return Schema(given if isinstance(given, str) else orjson.dumps(given).decode(), JSON)
-
-
 def _document(schema: Schema) -> Any:
     try:
         return orjson.loads(schema.text)
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"no JSON Schema: {error}: {schema.text:.80}") from error
+        raise ConfigError(f"not a JSON Schema: {error}: {schema.text:.80}") from error

@@ -1,4 +1,4 @@
-"""Kafka's primitive types, byte for byte as its Java serdes write them: big-endian, no header.
+"""Text and bytes as they are, and Kafka's primitive types as its Java serdes write them: big-endian.
 
 `org.apache.kafka.common.serialization` has one class for each: StringSerializer, ShortSerializer, ...
 """
@@ -12,10 +12,40 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from penstock.errors import FormatError
-from penstock.formats.plain import utf8
-from penstock.formats.values import kind, loaded
+from penstock.formats.format_values import kind, loaded
 
 T = TypeVar("T", int, float)
+
+
+class Plain:
+    """Text as UTF-8, bytes untouched; anything else is an error.
+
+    Reading gives text where the bytes are UTF-8, and the bytes themselves where they are not. Where the
+    type must not depend on the content, read with the format `string` or `bytes`.
+
+    >>> Plain().encode("é"), Plain().decode(b"abc"), Plain().decode(bytes([255]))
+    (b'\\xc3\\xa9', 'abc', b'\\xff')
+    """
+
+    name = "plain"
+
+    def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002
+        """Return the bytes of text or bytes."""
+        if isinstance(value, str):
+            return utf8(value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value)
+        raise FormatError(
+            f"plain sends text and bytes as they are, and cannot send {kind(value)}; "
+            "choose another format, e.g. json"
+        )
+
+    def decode(self, data: bytes, topic: str = "") -> str | bytes:  # noqa: ARG002
+        """Return text where the bytes are UTF-8, otherwise the bytes."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data
 
 
 class String:
@@ -28,17 +58,17 @@ class String:
     name = "string"
 
     def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002
-        """Give the UTF-8 bytes of text."""
+        """Return the UTF-8 bytes of text."""
         if not isinstance(value, str):
             raise _wrong(self.name, "text (str)", value)
         return utf8(value)
 
     def decode(self, data: bytes, topic: str = "") -> str:  # noqa: ARG002
-        """Give text; where Java would put a replacement character, this is an error."""
+        """Return text; where Java would put a replacement character, this is an error."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"no UTF-8 text: {error.reason} at byte {error.start}") from error
+            raise FormatError(f"not UTF-8: {error.reason} at byte {error.start}") from error
 
 
 class Bytes:
@@ -47,13 +77,13 @@ class Bytes:
     name = "bytes"
 
     def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002
-        """Give the bytes themselves."""
+        """Return the bytes themselves."""
         if not isinstance(value, bytes | bytearray | memoryview):
             raise _wrong(self.name, "bytes", value)
         return bytes(value)
 
     def decode(self, data: bytes, topic: str = "") -> bytes:  # noqa: ARG002
-        """Give the bytes themselves."""
+        """Return the bytes themselves."""
         return data
 
 
@@ -67,22 +97,24 @@ class Uuid:
     name = "uuid"
 
     def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002
-        """Give the text form of a UUID."""
+        """Return the text form of a UUID."""
         if not isinstance(value, UUID):
             raise _wrong(self.name, "a uuid.UUID", value)
         return str(value).encode()
 
     def decode(self, data: bytes, topic: str = "") -> UUID:  # noqa: ARG002
-        """Give the UUID of a text form."""
+        """Return the UUID of a text form."""
         try:
             text = data.decode("ascii")
-            found = UUID(text)
+            value = UUID(text)
         except ValueError as error:
-            raise FormatError(f"no UUID in text form: {error}") from error
+            raise FormatError(f"not a UUID in text form: {error}") from error
         # Python also takes braces and other spellings, which Kafka's serde does not write.
-        if text.lower() != str(found):
-            raise FormatError("no UUID in the text form of 36 characters that Kafka's serde writes")
-        return found
+        if text.lower() != str(value):
+            raise FormatError(
+                "not a UUID in the text form of 36 characters that Kafka's serde writes"
+            )
+        return value
 
 
 class _Number(ABC, Generic[T]):
@@ -92,23 +124,23 @@ class _Number(ABC, Generic[T]):
     code: str
 
     def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002
-        """Give the bytes of a number that fits the width."""
+        """Return the bytes of a number that fits the width."""
         try:
             return struct.pack(self.code, self._number(value))
         except (struct.error, OverflowError) as error:
             raise FormatError(f"{self.name} cannot hold this number: {error}") from error
 
     def decode(self, data: bytes, topic: str = "") -> T:  # noqa: ARG002
-        """Give the number; any other length than the type's own is an error."""
+        """Return the number; any other length than the type's own is an error."""
         width = struct.calcsize(self.code)
         if len(data) != width:
             raise FormatError(f"{self.name} is {width} bytes long, not {len(data)}")
-        found: T = struct.unpack(self.code, data)[0]
-        return found
+        value: T = struct.unpack(self.code, data)[0]
+        return value
 
     @abstractmethod
     def _number(self, value: Any) -> T:
-        """The number to write, checked."""
+        """Return the number to write, checked."""
 
 
 class _Whole(_Number[int]):
@@ -168,3 +200,13 @@ class Double(_Floating):
 
 def _wrong(name: str, wanted: str, value: Any) -> FormatError:
     return FormatError(f"the format {name!r} takes {wanted}, not {kind(value)}")
+
+
+def utf8(text: str) -> bytes:
+    """Encode text; half of a surrogate pair has no bytes."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise FormatError(
+            f"the text has no UTF-8 form: a lone surrogate at character {error.start}"
+        ) from error

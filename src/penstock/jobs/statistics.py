@@ -1,53 +1,47 @@
-"""What jobs say about themselves, as one table: the plugin's columns, then ours."""
+"""The statistics of jobs as one table: the plugin's columns, then ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.store import Kept
+from penstock.jobs.job_store import JobRow
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# The type of each column, and its value for a job.
+_COLUMNS: dict[str, tuple[str, Callable[[JobRow], Any]]] = {
+    "subscriptionId": ("string", lambda job: job.id),
+    "user": ("string", lambda job: job.user),
+    "actionName": ("string", lambda job: job.name),
+    "createTimestamp": ("datetime64[ms]", lambda job: _moment(job.created)),
+    "processedMsgCount": ("int64", lambda job: job.records - job.failed),
+    "failedMsgCount": ("int64", lambda job: job.failed),
+    "lastErrMsg": ("string", lambda job: job.last_error or ""),
+    "lastFailedTimestamp": ("datetime64[ms]", lambda job: _moment(job.last_failed)),
+    "msgAsTable": ("bool", lambda job: bool(job.options["as_table"])),
+    "batchSize": (
+        "int64",
+        lambda job: job.options["batch_size"] if job.options["batch_size"] > 1 else 0,
+    ),
+    "throttle": ("float64", lambda job: job.options["throttle"]),
+    "autoCommit": ("bool", lambda job: job.options["auto_commit"]),
+    "state": ("string", lambda job: job.shown_state),
+    "lag": ("int64", lambda job: job.lag),
+    "rows": ("int64", lambda job: job.rows),
+    "rowsPerSecond": ("float64", lambda job: job.rate),
+    "lastBatchTimestamp": ("datetime64[ms]", lambda job: _moment(job.last_batch)),
+}
 
-def table_of(jobs: Iterable[Kept]) -> pd.DataFrame:
+
+def table_of(jobs: Iterable[JobRow]) -> pd.DataFrame:
     """Return one row for each job."""
     import pandas as pd  # noqa: PLC0415
 
-    columns = {
-        "subscriptionId": "string", "user": "string", "actionName": "string",
-        "createTimestamp": "datetime64[ms]", "processedMsgCount": "int64",
-        "failedMsgCount": "int64", "lastErrMsg": "string",
-        "lastFailedTimestamp": "datetime64[ms]", "msgAsTable": "bool", "batchSize": "int64",
-        "throttle": "float64", "autoCommit": "bool", "state": "string", "lag": "int64",
-        "rows": "int64", "rowsPerSecond": "float64", "lastBatchTimestamp": "datetime64[ms]",
-    }  # fmt: skip
-    rows = [_row(job) for job in jobs]
-    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
-
-
-def _row(job: Kept) -> dict[str, Any]:
-    options = job.options
-    return {
-        "subscriptionId": job.id,
-        "user": job.user,
-        "actionName": job.name,
-        "createTimestamp": _moment(job.created),
-        "processedMsgCount": job.records - job.failed,
-        "failedMsgCount": job.failed,
-        "lastErrMsg": job.last_error or "",
-        "lastFailedTimestamp": _moment(job.last_failed),
-        "msgAsTable": bool(options["as_table"]),
-        "batchSize": options["batch_size"] if options["batch_size"] > 1 else 0,
-        "throttle": options["throttle"],
-        "autoCommit": options["auto_commit"],
-        "state": job.shown_state,
-        "lag": job.lag,
-        "rows": job.rows,
-        "rowsPerSecond": job.rate,
-        "lastBatchTimestamp": _moment(job.last_batch),
-    }
+    rows = [[value(job) for _, value in _COLUMNS.values()] for job in jobs]
+    types = {name: kind for name, (kind, _) in _COLUMNS.items()}
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
 def _moment(seconds: float | None) -> Any:

@@ -1,6 +1,6 @@
 """Every error code of librdkafka and of Kafka, in exactly one group: what it is, and what to do about it.
 
-It is data: `penstock.kafka.errors` reads it, and a test walks over all codes that exist.
+It is data: `penstock.kafka.kafka_errors` reads it, and a test walks over all codes that exist.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Group:
 
     @property
     def codes(self) -> frozenset[int]:
-        """The codes behind the names.
+        """Return the codes of the names.
 
         >>> group("queue full").codes == {KafkaError._QUEUE_FULL}
         True

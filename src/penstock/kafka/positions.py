@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from penstock.errors import ConfigError
 from penstock.kafka.handle import Partition
+
+if TYPE_CHECKING:
+    from penstock.kafka.admin.admin import Admin
+    from penstock.kafka.admin.lookup import Watermarks
 
 Kind = Literal["earliest", "latest", "offset", "last", "time"]
 
@@ -28,21 +32,6 @@ _WORDS: dict[str, Kind] = {
     "largest": "latest",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-class Marks(Protocol):
-    """Who knows the offsets of partitions: an Admin, or the part of it that asks for them."""
-
-    def earliest(self, partitions: Iterable[Partition], /) -> dict[Partition, int]:
-        """The first offset that each partition still has."""
-
-    def latest(self, partitions: Iterable[Partition], /) -> dict[Partition, int]:
-        """The offset that each partition's next record will get."""
-
-    def offsets_at(
-        self, timestamp_ms: int, partitions: Iterable[Partition], /
-    ) -> dict[Partition, int]:
-        """The first offset at or after a time; the end where no record is that young."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +55,21 @@ class Position:
         if text.isdecimal():
             return cls("offset", int(text))
         if match := re.fullmatch(r"-(\d+)([smhd]?)", text):
-            return _ago(int(match[1]), match[2]) if match[2] else cls("last", int(match[1]))
+            number, unit = int(match[1]), match[2]
+            if not unit:
+                return cls("last", number)
+            return cls("time", int((time.time() - number * _SECONDS[unit]) * 1000))
         if match := re.fullmatch(r"@(\d+)", text):
             return cls("time", int(match[1]))
-        return cls("time", _iso_milliseconds(text))
+        try:
+            return cls("time", epoch_ms(datetime.fromisoformat(text.replace("Z", "+00:00"))))
+        except ValueError:
+            raise ConfigError(f"{text!r} is not a position; allowed: {ALLOWED}") from None
 
-    def offsets(self, marks: Marks, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """The offset that this position means in each partition, never outside of what is there."""
+    def offsets(
+        self, marks: Admin | Watermarks, partitions: Sequence[Partition]
+    ) -> dict[Partition, int]:
+        """Return the offset that this position means in each partition, within the existing records."""
         earliest, latest = marks.earliest(partitions), marks.latest(partitions)
         if self.kind == "earliest":
             return earliest
@@ -87,15 +84,12 @@ class Position:
         return min(max(wanted, earliest), latest)
 
 
-def _ago(number: int, unit: str) -> Position:
-    return Position("time", int((time.time() - number * _SECONDS[unit]) * 1000))
+def epoch_ms(moment: datetime) -> int:
+    """Return milliseconds since 1970; a time that names no zone is in UTC.
 
-
-def _iso_milliseconds(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise ConfigError(f"{text!r} is not a position; allowed: {ALLOWED}") from None
+    >>> epoch_ms(datetime(1970, 1, 1, 0, 0, 1))
+    1000
+    """
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     return round(moment.timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""librdkafka and an event loop: it is polled without waiting, or a thread waits for it to the end."""
+"""librdkafka in an event loop: polled without waiting, or in a thread that waits to the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
-    from penstock.kafka.producing.sending import Sending
+    from penstock.kafka.producing.sender import Sender
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ class Pump:
     needs no other thread, and a cancelled waiter loses nothing: the answer is kept by the delivery.
     """
 
-    def __init__(self, producer: Sending) -> None:
-        self._producer = producer
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
         self._task: asyncio.Task[None] | None = None
 
     async def until(self, answered: asyncio.Event) -> None:
@@ -37,10 +37,10 @@ class Pump:
         await answered.wait()
 
     async def _run(self) -> None:
-        while len(self._producer):
-            # A producer that ended still answers for each of its records: those who wait are told there.
+        while len(self._sender):
+            # A producer that ended still answers for each of its records: those who wait are woken there.
             with suppress(PenstockError):
-                self._producer.serve_now()
+                self._sender.serve_now()
             await asyncio.sleep(TICK)
 
 
@@ -58,6 +58,6 @@ async def finish(call: Callable[..., T], *args: Any) -> T:
             cancelled = problem
     if cancelled is None:
         return task.result()
-    # Asked for, so that the loop does not complain of an error that nobody looked at.
+    # Asked for, so that the loop does not complain of an error that no one looked at.
     task.exception()
     raise cancelled

@@ -1,17 +1,22 @@
 """The definition of a pipeline: models, the registry of components, reading and checking."""
 
-from penstock.pipeline.component import (
+from penstock.pipeline.batch import (
+    CLAIMED,
     EVERY_DELIVERY,
+    Batch,
+    Delivery,
+    LastWrite,
+    Mark,
+    Ranges,
+    is_repetition,
+    refuse_claim,
+)
+from penstock.pipeline.component import (
     FAILED,
     ORIGIN,
-    Batch,
+    BoundStep,
     Component,
     Decode,
-    Delivery,
-    Mark,
-    Offsets,
-    Opening,
-    Partition,
     Reading,
     Sink,
     Source,
@@ -19,25 +24,35 @@ from penstock.pipeline.component import (
 )
 from penstock.pipeline.definition import Pipeline, SparkOptions
 from penstock.pipeline.reading import parse_pipeline, read_pipeline
+from penstock.pipeline.source_log import Offsets, Partition, SourceLog
+from penstock.pipeline.writer import Opening, Writer
 
 __all__ = [
+    "CLAIMED",
     "EVERY_DELIVERY",
     "FAILED",
     "ORIGIN",
     "Batch",
+    "BoundStep",
     "Component",
     "Decode",
     "Delivery",
+    "LastWrite",
     "Mark",
     "Offsets",
     "Opening",
     "Partition",
     "Pipeline",
+    "Ranges",
     "Reading",
     "Sink",
     "Source",
+    "SourceLog",
     "SparkOptions",
     "Step",
+    "Writer",
+    "is_repetition",
     "parse_pipeline",
     "read_pipeline",
+    "refuse_claim",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.errors import ConfigError
+from penstock.pipeline.names import quoted
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -24,6 +25,13 @@ class Scalar:
     def ddl(self) -> str:
         """Print the type as Spark writes it."""
         return self.name
+
+
+@dataclass(frozen=True)
+class JsonText(Scalar):
+    """A string that holds the JSON text of a value, whatever the value is."""
+
+    name: str = "string"
 
 
 @dataclass(frozen=True)
@@ -92,19 +100,11 @@ class Field:
     def ddl(self, separator: str = " ") -> str:
         """Print `name type [not null]`, the name in backticks where Spark asks for them."""
         suffix = " not null" if self.required else ""
-        return f"{quoted(self.name)}{separator}{self.type.ddl()}{suffix}"
+        name = self.name if _PLAIN_NAME.match(self.name) else quoted(self.name)
+        return f"{name}{separator}{self.type.ddl()}{suffix}"
 
 
 Type: TypeAlias = Scalar | Decimal | Array | Map | Struct
-
-
-def quoted(name: str) -> str:
-    """Put a name into backticks unless it is plain.
-
-    >>> quoted("price"), quoted("my price")
-    ('price', '`my price`')
-    """
-    return name if _PLAIN_NAME.match(name) else f"`{name.replace('`', '``')}`"
 
 
 def refuse_duplicates(fields: tuple[Field, ...]) -> None:

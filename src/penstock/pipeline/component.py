@@ -1,19 +1,25 @@
-"""What every part of a pipeline is: one pydantic model that describes its options and does the work.
+"""What every part of a pipeline is: a pydantic model of its options with methods that the engine calls.
 
-Reading, checking, documentation and the editor's JSON schema all come from the model's fields; the one
-method of each kind is what the engine calls. Authors of components import this file, never the engine.
+Reading, checking, documentation and the editor's JSON schema all come from the model's fields. A model is
+a value: what a run holds is in a `Writer` (sinks) or a `BoundStep`. Authors of components import this
+room, never the engine.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from penstock.config.models import SafeModel
 from penstock.errors import ConfigError
+from penstock.pipeline.batch import Delivery
+from penstock.pipeline.record_store import RecordStore
+from penstock.pipeline.source_log import Offsets, Partition, SourceLog
+from penstock.pipeline.writer import Opening, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,21 +27,11 @@ if TYPE_CHECKING:
 
     from penstock.config import Connection
 
-Partition = tuple[str, int]
-Offsets = dict[Partition, int]
-
+T = TypeVar("T")
 # The column a decode adds: null where the record decoded, a fingerprint of its bytes where it did not.
 FAILED = "_penstock_failed"
 # The columns that tell of which record a row was made, where that is asked for.
 ORIGIN = ("_penstock_topic", "_penstock_partition", "_penstock_offset")
-
-
-class Delivery(str, Enum):
-    """What is promised about each record when processes die."""
-
-    AT_MOST_ONCE = "at-most-once"
-    AT_LEAST_ONCE = "at-least-once"
-    EXACTLY_ONCE = "exactly-once"
 
 
 @dataclass(frozen=True)
@@ -49,61 +45,7 @@ class Reading:
     in_real_time: bool = False
 
 
-@dataclass(frozen=True)
-class Opening:
-    """What a sink is told before the first record is read."""
-
-    spark: SparkSession
-    schema: StructType
-    pipeline: str
-    connection: Connection
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
-
-
-class Mark(NamedTuple):
-    """The place of one write in its pipeline's life; a later write has a greater one."""
-
-    epoch: int
-    batch: int
-    part: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One hand-over: rows, and exactly which records of the source they came from.
-
-    A batch in which something is refused is written in parts, one after the other, each a hand-over.
-    """
-
-    rows: DataFrame
-    pipeline: str
-    epoch: int
-    id: int
-    connection: Connection
-    ranges: dict[Partition, tuple[int, int]] = field(default_factory=dict)
-    # The first one since the start: an earlier process may have written it, in part or as a whole.
-    may_repeat: bool = True
-    part: int = 0
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
-
-    @property
-    def mark(self) -> Mark:
-        """What a sink keeps with the rows: it has this write if its mark is as great or greater."""
-        return Mark(self.epoch, self.id, self.part)
-
-    @property
-    def label(self) -> str:
-        """The batch's own name: the same when it is run again, and no other batch has it."""
-        # A sign that no pipeline's name can have, so that none is the beginning of another.
-        return "~".join((self.pipeline, *map(str, self.mark)))
-
-    @property
-    def records(self) -> int:
-        """How many offsets the batch spans, dropped and filtered records included."""
-        return sum(end - start for start, end in self.ranges.values())
-
-
-class Component(BaseModel):
+class Component(SafeModel):
     """The base of sources, decodes, steps and sinks."""
 
     model_config = ConfigDict(
@@ -122,12 +64,49 @@ class Source(Component):
     kind = "source"
 
     def real_time_obstacle(self) -> str | None:
-        """Say what is in the way of real-time mode, None where nothing is."""
+        """Return what prevents real-time mode; None if nothing does."""
         return "it cannot be read record by record"
+
+    @abstractmethod
+    def open_log(self, connection: Connection, group: str, timeout: float = 10.0) -> SourceLog:
+        """Connect to the log that it reads, for a group; each request takes `timeout` seconds at most."""
+
+    @abstractmethod
+    def reads(self, topic: str) -> bool:
+        """Return whether this is one of its topics."""
+
+    @abstractmethod
+    def named_topics(self) -> list[str]:
+        """Return the topics that it names; none if it reads topics that match a pattern."""
+
+    @property
+    @abstractmethod
+    def may_skip(self) -> bool:
+        """Return whether records that were removed before they were read are skipped and counted."""
+
+    @abstractmethod
+    def partitions(self, log: SourceLog, *, is_known: bool) -> list[Partition]:
+        """Return the partitions of its topics; `is_known` after the first start."""
+
+    @abstractmethod
+    def first_offsets(self, log: SourceLog, partitions: list[Partition]) -> Offsets:
+        """Return where to start in partitions of which no offset is known."""
 
     @abstractmethod
     def read(self, reading: Reading) -> DataFrame:
         """Return the records as a streaming DataFrame with the record columns."""
+
+    @abstractmethod
+    def read_range(self, reading: Reading, end: Offsets) -> DataFrame:
+        """Return the records from `reading.start` up to these offsets once more, as a batch."""
+
+    @abstractmethod
+    def with_headers(self) -> Source:
+        """Return the same source, which reads the records' headers, too."""
+
+    def own(self, by_partition: Mapping[Partition, T]) -> dict[Partition, T]:
+        """Return what of this is about partitions of its topics."""
+        return {where: what for where, what in by_partition.items() if self.reads(where[0])}
 
 
 class Decode(Component):
@@ -136,6 +115,17 @@ class Decode(Component):
     kind = "decode"
     # Whether it can be part of a stream in real-time mode: in Java, and with no bad record to put aside.
     in_real_time: ClassVar[bool] = False
+
+    def bind(self, _topics: Sequence[str], _part: str = "value") -> Decode:
+        """Return the decode as one attempt has it; one that reads a schema first returns a copy with it.
+
+        `topics` are those that the source names; `part` is `key` for the decode of keys.
+        """
+        return self
+
+    def identity(self) -> str:
+        """Return a text that changes when other records could fail than before."""
+        return f"{self.name}: {self.model_dump_json(by_alias=True, exclude_defaults=True)}"
 
     @abstractmethod
     def decode(self, records: DataFrame) -> DataFrame:
@@ -160,72 +150,88 @@ class Step(Component):
     # Whether it runs in Spark's own Java process, as a step must in real-time mode.
     in_java: ClassVar[bool] = False
 
-    @abstractmethod
-    def apply(self, rows: DataFrame) -> DataFrame:
-        """Return the rows in their new shape."""
+    def bind(self) -> BoundStep:
+        """Return the step as a run has it; one that reads something first returns a class of its own."""
+        return BoundStep(self)
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether something that it read at the start is to be read again."""
-        return False
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """Return the transformed rows, using only the options."""
+        raise NotImplementedError(f"the step {self.name!r} defines neither 'apply' nor 'bind'")
 
     def mixes(self) -> str | None:
-        """Say what in it looks at more than one row at a time; None where nothing does."""
-        return "it does not say that it takes each row by itself"
+        """Return what in it depends on more than one row; None if nothing does."""
+        return "it does not declare that it processes rows independently"
 
     def traced(self, rows: DataFrame) -> DataFrame:
-        """Return the rows as `apply` does, each with the ORIGIN of the row that it was made of."""
+        """Return the rows of `apply`, each with the ORIGIN of its input row."""
         return self.apply(rows)
 
 
-EVERY_DELIVERY = frozenset(Delivery)
+class BoundStep:
+    """A step in a run: caches the data that it read at the start, until it is stale."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """Return the rows in their new shape."""
+        return self.step.apply(rows)
+
+    def traced(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of `apply`, each with the ORIGIN of its input row."""
+        return self.step.traced(rows)
+
+    def is_stale(self) -> bool:
+        """Return whether something that was read at the start is to be read again."""
+        return False
+
+    def close(self) -> None:
+        """Release what was read; the step is not used afterwards."""
 
 
 class Sink(Component):
-    """Where rows go. The class docstring says what holds after a crash."""
+    """Where rows go, and what the target can do; `open` returns what writes.
+
+    The class docstring says what holds after a crash.
+    """
 
     kind = "sink"
     delivers: ClassVar[frozenset[Delivery]] = frozenset(
         {Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE}
     )
-    # Whether rows can be handed to it one by one, in real-time mode.
+    # Whether its writer has a `stream_writer`, for real-time mode.
     in_real_time: ClassVar[bool] = False
     # What the refusal says where exactly-once is asked for and not among these.
     why_not: ClassVar[str] = "it has no atomic act that holds rows and progress together"
+    # Whether every target of it can store the character NUL in a text: PostgreSQL cannot.
+    takes_nul: ClassVar[bool] = True
     # With which of them its tasks run Python: on a cluster they must have what this file imports.
     python_tasks: ClassVar[frozenset[Delivery]] = frozenset()
+    # Whether what it writes is named by the batch's label with every delivery: epochs must differ then.
+    names_by_label: ClassVar[bool] = False
 
-    def places(self) -> list[str]:
+    def runs_python(self, delivery: Delivery) -> bool:
+        """Return whether its tasks run Python with a delivery."""
+        return delivery in self.python_tasks
+
+    def storage_paths(self) -> list[str]:
         """Return the folders and URIs that its tasks write to: every machine must see the same there."""
         return []
 
-    def prepare(self, opening: Opening) -> None:
-        """Make the target ready for rows of this schema, or fail now, before any record is read."""
+    def record_store(self, _connection: Connection) -> RecordStore | None:
+        """Return its target as a store of whole records, None where it stores rows of a table.
+
+        `connection` is the cluster that the pipeline reads.
+        """
+        return None
 
     @abstractmethod
-    def write(self, batch: Batch) -> None:
-        """Write the rows; return only when they are safe.
-
-        Raises
-        ------
-        TransientError
-            When the target is away: the batch is run again later.
-        RefusedError
-            When the target refuses some row for what is in it: the batch is split to find it.
-        """
-
-    def read_back(self, _opening: Opening) -> DataFrame | None:
-        """Return what the target holds now, None before its first write: dead letters are read back."""
-        raise ConfigError(
-            f"what the sink {self.name!r} was given cannot be read back; dead letters that shall be "
-            "listed and replayed go to a topic, files, delta, iceberg or jdbc"
-        )
+    def open(self, opening: Opening) -> Writer:
+        """Return what writes the rows of one pipeline until it is closed."""
 
     def lookup(self, _spark: SparkSession, _columns: StructType | None) -> DataFrame:
         """Return the table as it is now, whoever wrote it, for rows to be looked up in."""
         raise ConfigError(
-            f"{self.name!r} is no table that rows can be looked up in; files, delta, iceberg and jdbc are"
+            f"{self.name!r} is not a table that rows can be looked up in; files, delta, iceberg and "
+            "database are"
         )
-
-    def tidy(self, batch: Batch) -> None:
-        """Do what is due between two batches, such as joining small files."""

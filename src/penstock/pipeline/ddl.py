@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.errors import ConfigError, nearest
 from penstock.pipeline.columns import Array, Decimal, Field, Map, Scalar, Struct, Type
+from penstock.pipeline.names import unquoted
 
 _SCALARS = {
     "boolean": "boolean",
@@ -146,20 +147,20 @@ class _Parser:
         return _error(self._text, self._next.position, f"expected {wanted}, found {self._next}")
 
     def _skip(self, mark: str) -> bool:
-        found = self._next.kind == "mark" and self._next.text == mark
-        if found:
+        matches = self._next.kind == "mark" and self._next.text == mark
+        if matches:
             self._take()
-        return found
+        return matches
 
     def _need(self, mark: str) -> None:
         if not self._skip(mark):
             raise self._unexpected(repr(mark))
 
     def _word(self, word: str) -> bool:
-        found = self._next.kind == "word" and self._next.text.lower() == word
-        if found:
+        matches = self._next.kind == "word" and self._next.text.lower() == word
+        if matches:
             self._take()
-        return found
+        return matches
 
     def _fields(self, until: str) -> list[Field]:
         fields = [self._field()]
@@ -178,7 +179,7 @@ class _Parser:
         if self._next.kind == "word":
             return self._take().text
         if self._next.kind == "quoted" and len(self._next.text) > 2:
-            return self._take().text[1:-1].replace("``", "`")
+            return unquoted(self._take().text)
         raise self._unexpected("a field name")
 
     def _not_null(self) -> bool:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
+from penstock.config import Connection, find_connection
+from penstock.config.models import SafeModel
 from penstock.errors import DefinitionError
-from penstock.pipeline.component import Delivery
+from penstock.pipeline.batch import Delivery
+from penstock.pipeline.derived_names import dead_letters_of, reserved_by
 from penstock.pipeline.problems import problems_of
 from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
 from penstock.pipeline.stateful import Stateful, misplaced
@@ -19,10 +29,10 @@ def _or_text(schema: dict[str, Any]) -> None:
     schema["anyOf"].append({"type": "string"})
 
 
-class SparkOptions(BaseModel):
+class SparkOptions(SafeModel):
     """Where and how Spark runs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     master: str = Field(
         # A task that dies, by a worker without memory say, is tried once more before the batch fails.
@@ -52,7 +62,7 @@ class Restart(BaseModel):
     longest: Duration = Field(default=30.0, gt=0, description="The longest wait.")
 
     def after(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row.
+        """Return how long to wait after this many consecutive failures.
 
         >>> [Restart().after(n) for n in (1, 2, 3, 10)]
         [1.0, 2.0, 4.0, 30.0]
@@ -60,7 +70,7 @@ class Restart(BaseModel):
         return min(self.longest, self.wait * 2.0 ** min(failures - 1, 30))
 
 
-class Pipeline(BaseModel):
+class Pipeline(SafeModel):
     """Records from a source, decoded, shaped by steps, written to a sink, then committed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -126,6 +136,21 @@ class Pipeline(BaseModel):
             origin = f"the definition of {name!r}" if isinstance(name, str) else "the definition"
             raise DefinitionError(problems_of(error, Pipeline), origin) from None
 
+    @field_validator("name", "group")
+    @classmethod
+    def _is_not_derived(cls, given: str) -> str:
+        """Refuse reserved names: pipelines that share marks or a group lose each other's records."""
+        if owner := reserved_by(given):
+            raise PydanticCustomError(
+                "reserved",
+                "given {given!r}: this name belongs to the marks and dead letters of a pipeline "
+                "{owner!r}; names with '.sink' or '.dead-letters' after the first part are reserved: "
+                "choose another (a renamed pipeline goes on where it was with 'start' or with the "
+                "group's offsets set to those of the old one)",
+                {"given": given, "owner": owner},
+            )
+        return given
+
     @model_validator(mode="before")
     @classmethod
     def _dead_letters_by_topic(cls, given: Any) -> Any:
@@ -174,14 +199,14 @@ class Pipeline(BaseModel):
         return self
 
     def real_time_obstacle(self) -> str | None:
-        """Say what of this pipeline is in the way of real-time mode; None where nothing is."""
+        """Return what in this pipeline prevents real-time mode; None if nothing does."""
         if self.delivery is not Delivery.AT_LEAST_ONCE:
             return f"real-time mode delivers at-least-once, and 'delivery' is {self.delivery.value}"
         if reason := self.source.real_time_obstacle():
-            return f"source ({self.source.name}) is in the way of real-time mode: {reason}"
+            return f"source ({self.source.name}) prevents real-time mode: {reason}"
         if not self.decode.in_real_time:
             return (
-                f"decode ({self.decode.name}) is in the way of real-time mode: it can fail on a record; "
+                f"decode ({self.decode.name}) prevents real-time mode: it can fail on a record; "
                 "use 'raw', and from_json in a sql step"
             )
         for n, step in enumerate(self.steps):
@@ -189,16 +214,14 @@ class Pipeline(BaseModel):
                 why = "it keeps state" if isinstance(step, Stateful) else "it is not SQL"
             elif (why := step.mixes() or "") == "":
                 continue
-            return f"steps[{n}] ({step.name}) is in the way of real-time mode: {why}"
+            return f"steps[{n}] ({step.name}) prevents real-time mode: {why}"
         if not self.sink.in_real_time:
-            return (
-                f"sink ({self.sink.name}) is in the way of real-time mode: it writes to Kafka only"
-            )
+            return f"sink ({self.sink.name}) prevents real-time mode: it writes to Kafka only"
         return None
 
     @property
     def in_real_time(self) -> bool:
-        """Whether each record is handed on as it comes."""
+        """Return whether each record is processed as soon as it arrives."""
         return self.latency != "batch" and self.real_time_obstacle() is None
 
     @model_validator(mode="after")
@@ -207,19 +230,43 @@ class Pipeline(BaseModel):
         if self.delivery not in sink.delivers:
             raise PydanticCustomError(
                 "delivery",
-                f"dead letters are kept as exactly as rows, and the sink {sink.name!r} for them cannot "
+                f"dead letters have the same delivery as rows, and their sink {sink.name!r} cannot "
                 f"promise {self.delivery.value}: {sink.why_not}",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _does_not_read_its_dead_letters(self) -> Pipeline:
+        sink = self.dead_letter_sink
+        topic = getattr(sink, "topic", None)
+        reads = getattr(self.source, "reads", None)
+        if topic and reads and reads(topic) and getattr(sink, "connection", None) is None:
+            raise PydanticCustomError(
+                "dead_letters",
+                "the source reads the topic {topic!r}, to which dead letters go: a record that fails "
+                "would come back forever; give 'dead_letters' another topic, or leave this one out of "
+                "the source",
+                {"topic": topic},
             )
         return self
 
     @property
     def group_id(self) -> str:
-        """The consumer group in which progress is committed."""
+        """Return the consumer group in which progress is committed."""
         return self.group or self.name
 
     @property
+    def session_options(self) -> SparkOptions | None:
+        """Return the Spark options of the definition; None to use a running session unchanged."""
+        return self.spark if "spark" in self.model_fields_set else None
+
+    def find_connection(self) -> Connection:
+        """Return the connection that the definition names, or the default one of the settings."""
+        return self.connection or find_connection(None)
+
+    @property
     def dead_letter_sink(self) -> AnySink:
-        """Where bad records go."""
+        """Return the sink of the dead letters."""
         return self.dead_letters or component("sink", "kafka").model_validate(  # type: ignore[return-value]
-            {"topic": f"{self.name}.dead-letters"}
+            {"topic": dead_letters_of(self.name)}
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 import yaml
 
 from penstock.config import resolve_references
+from penstock.config.files import NOT_YAML, yaml_problem
 from penstock.errors import ConfigError, DefinitionError, Problem
 from penstock.pipeline.definition import Pipeline
+from penstock.pipeline.values import add_to_path
 
 Lines = dict[tuple[Any, ...], int]
 
@@ -24,7 +25,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    _import_beside(file)
+    _import_from_folder_of(file)
     return parse_pipeline(text, origin=str(file))
 
 
@@ -42,8 +43,10 @@ def parse_pipeline(text: str, origin: str = "definition") -> Pipeline:
     try:
         return Pipeline(**dict(_filled_in(value)))
     except DefinitionError as error:
-        placed = [replace(found, line=_line(found.path, lines)) for found in error.problems]
-        raise DefinitionError(sorted(placed, key=lambda found: found.line or 0), origin) from None
+        placed = [replace(problem, line=_line(problem.path, lines)) for problem in error.problems]
+        raise DefinitionError(
+            sorted(placed, key=lambda problem: problem.line or 0), origin
+        ) from None
 
 
 def _filled_in(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -55,11 +58,9 @@ def _filled_in(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             raise DefinitionError([Problem((key,), str(error))]) from None
 
 
-def _import_beside(file: Path) -> None:
-    """Parsers and steps are looked up beside the file that names them."""
-    folder = str(file.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+def _import_from_folder_of(file: Path) -> None:
+    """Import parsers and steps from the folder of the file that names them."""
+    add_to_path((str(file.resolve().parent),))
 
 
 def _with_lines(text: str, origin: str) -> tuple[Any, Lines]:
@@ -69,38 +70,35 @@ def _with_lines(text: str, origin: str) -> tuple[Any, Lines]:
         if twice:
             raise DefinitionError(twice, origin)
         return yaml.safe_load(text), dict(_lines(node, ()))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else None
-        what = " ".join(part for part in (error.context, error.problem) if part)
-        raise DefinitionError([Problem((), f"not YAML: {what}", line)], origin) from None
-    except yaml.YAMLError as error:
-        raise DefinitionError([Problem((), f"not YAML: {error}")], origin) from None
+    except NOT_YAML as error:
+        line, what = yaml_problem(error)
+    # Raised out here, so that the YAML error, which quotes the file, is not chained to it.
+    raise DefinitionError([Problem((), f"not YAML: {what}", line)], origin)
 
 
 def _line(path: tuple[Any, ...], lines: Lines) -> int | None:
-    """Return the line of a place or, where the place is not written down, of what it belongs to."""
+    """Return the line of a path or, if the path is not in the file, of its nearest parent."""
     known = (lines.get(path[:length]) for length in range(len(path), -1, -1))
     return next((line for line in known if line), None)
 
 
-def _lines(node: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], int]]:
+def _lines(node: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], int]]:
     if node is None:
         return
-    if place == ():
-        yield place, node.start_mark.line + 1
+    if path == ():
+        yield path, node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            yield (*place, key.value), key.start_mark.line + 1
-            yield from _lines(value, (*place, key.value))
+            yield (*path, key.value), key.start_mark.line + 1
+            yield from _lines(value, (*path, key.value))
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield (*place, index), value.start_mark.line + 1
-            yield from _lines(value, (*place, index))
+            yield (*path, index), value.start_mark.line + 1
+            yield from _lines(value, (*path, index))
 
 
 def _duplicates(node: Any) -> Iterator[Problem]:
-    """YAML lets a later key replace an earlier one in silence; a definition does not."""
+    """Find repeated keys: YAML silently replaces the earlier one, a definition refuses it."""
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -17,15 +17,17 @@ from penstock.pipeline.component import Component, Decode, Sink, Source, Step
 from penstock.pipeline.stateful import Stateful
 
 GROUP = "penstock.components"
+# Earlier names, which definitions may still have.
+ALIASES = {("sink", "jdbc"): "database"}
 
 
 @cache
 def _entries() -> dict[tuple[str, str], EntryPoint]:
-    found = {}
+    entries = {}
     for entry in entry_points(group=GROUP):
         kind, _, name = entry.name.partition(".")
-        found[kind, name] = entry
-    return found
+        entries[kind, name] = entry
+    return entries
 
 
 def names(kind: str) -> list[str]:
@@ -34,7 +36,16 @@ def names(kind: str) -> list[str]:
     >>> "kafka" in names("source")
     True
     """
-    return sorted(name for found, name in _entries() if found == kind)
+    return sorted(name for each, name in _entries() if each == kind)
+
+
+def current_name(kind: str, name: str) -> str:
+    """Return the name of a component that may be given by an earlier one.
+
+    >>> current_name("sink", "jdbc"), current_name("sink", "files")
+    ('database', 'files')
+    """
+    return ALIASES.get((kind, name), name)
 
 
 @cache
@@ -44,7 +55,7 @@ def component(kind: str, name: str) -> type[Component]:
     >>> component("source", "kafka").__name__
     'KafkaSource'
     """
-    entry = _entries()[kind, name]
+    entry = _entries()[kind, current_name(kind, name)]
     try:
         loaded: type[Component] = entry.load()
     except ModuleNotFoundError as missing:
@@ -63,15 +74,21 @@ class _ByName:
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            self.read, serialization=core_schema.plain_serializer_function_ser_schema(_written)
+            self.read,
+            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True),
         )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        classes = [component(self.kind, name) for name in names(self.kind)]
-        allowed = [cls for cls in classes if not (self.without and issubclass(cls, self.without))]
-        return {"oneOf": [_json_schema(cls) for cls in allowed]}
+        aliases = [name for kind, name in ALIASES if kind == self.kind]
+        known = {name: component(self.kind, name) for name in (*names(self.kind), *aliases)}
+        forms = [
+            _json_schema(cls, name)
+            for name, cls in known.items()
+            if not (self.without and issubclass(cls, self.without))
+        ]
+        return {"oneOf": forms}
 
     def read(self, given: Any) -> Component:
         """Return the component, or raise what pydantic turns into an error with its place."""
@@ -80,10 +97,10 @@ class _ByName:
                 return given
             raise PydanticCustomError("kind", f"given a {given.kind}, wanted a {self.kind}")
         name, options = self._name_and_options(given)
-        if name not in names(self.kind):
+        if current_name(self.kind, name) not in names(self.kind):
             hint = nearest(name, names(self.kind))
             raise PydanticCustomError("unknown", f"there is no {self.kind} {name!r}; {hint}")
-        return _build(component(self.kind, name), options)
+        return _build(component(self.kind, name), name, options)
 
     def _name_and_options(self, given: Any) -> tuple[str, Any]:
         if isinstance(given, str):
@@ -98,18 +115,19 @@ class _ByName:
         )
 
 
-def _build(cls: type[Component], options: Any) -> Component:
+def _build(cls: type[Component], name: str, options: Any) -> Component:
     if not isinstance(options, Mapping):
         if cls.main_option is None:
             raise PydanticCustomError(
-                "shape", f"the options of {cls.name!r} are a mapping, given {options!r}"
+                "shape",
+                f"the options of {name!r} are a mapping, given a {type(options).__name__}",
             )
         options = {cls.main_option: options}
     try:
         return cls.model_validate(dict(options))
     except ValidationError as error:
         raise ValidationError.from_exception_data(
-            error.title, [_under(cls.name, line) for line in error.errors(include_url=False)]
+            error.title, [_under(name, line) for line in error.errors(include_url=False)]
         ) from None
 
 
@@ -124,11 +142,11 @@ def _under(name: str, line: Any) -> Any:
     return {"type": custom, "loc": (name, *line["loc"]), "input": given}
 
 
-def _written(value: Component) -> dict[str, Any]:
-    return {value.name: value.model_dump(mode="json", exclude_unset=True)}
+def _written(value: Component, info: SerializationInfo) -> dict[str, Any]:
+    return {value.name: value.model_dump(mode="json", exclude_unset=True, context=info.context)}
 
 
-def _json_schema(cls: type[Component]) -> JsonSchemaValue:
+def _json_schema(cls: type[Component], name: str) -> JsonSchemaValue:
     options = _inlined(cls.model_json_schema(), {})
     forms: list[JsonSchemaValue] = [options]
     if cls.main_option:
@@ -137,14 +155,16 @@ def _json_schema(cls: type[Component]) -> JsonSchemaValue:
         forms.append({"type": "null"})
     written: JsonSchemaValue = {
         "type": "object",
-        "properties": {cls.name: {"anyOf": forms}},
-        "required": [cls.name],
+        "properties": {name: {"anyOf": forms}},
+        "required": [name],
         "additionalProperties": False,
         "description": (cls.__doc__ or "").strip().splitlines()[0],
     }
+    if name != cls.name:
+        written["deprecated"] = True
     if options.get("required"):
         return written
-    return {"oneOf": [written, {"const": cls.name}]}
+    return {"oneOf": [written, {"const": name}]}
 
 
 def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
@@ -159,8 +179,20 @@ def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
     return {key: _inlined(item, known) for key, item in schema.items() if key != "$defs"}
 
 
+class _Brief(_ByName):
+    """The same, described without its options: a decode in a decode has no end otherwise."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        known = names(self.kind)
+        options = {"type": "object", "minProperties": 1, "maxProperties": 1}
+        return {"oneOf": [{"enum": known}, options | {"propertyNames": {"enum": known}}]}
+
+
 AnySource = Annotated[Source, _ByName("source")]
 AnyDecode = Annotated[Decode, _ByName("decode")]
+AnyKeyDecode = Annotated[Decode, _Brief("decode")]
 AnyStep = Annotated[Step, _ByName("step")]
 AnyPlainStep = Annotated[Step, _ByName("step", without=Stateful)]
 """A step without state; that a definition keeps to it is checked where its steps are."""

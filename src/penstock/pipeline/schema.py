@@ -50,12 +50,12 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
+        """Return the columns' names, in order."""
         return tuple(field.name for field in self.fields)
 
     @property
     def struct(self) -> Struct:
-        """The same columns as one struct type."""
+        """Return the same columns as one struct type."""
         return Struct(self.fields)
 
     def ddl(self) -> str:

@@ -9,27 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from penstock.pipeline.component import Decode, Source, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
-
-
-def _names(given: Any) -> Any:
-    return [name.strip() for name in given.split(",")] if isinstance(given, str) else given
-
-
-ColumnNames = Annotated[
-    list[str],
-    BeforeValidator(_names),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
-"""One column or several, as a list or as text with commas."""
 
 
 class Stateful(Step):
@@ -41,24 +29,24 @@ class Stateful(Step):
 
     @property
     def changes(self) -> bool:
-        """Whether rows may come out before they are final, and again when they change."""
+        """Return whether rows may be emitted before they are final, and again when they change."""
         return False
 
     @property
     @abstractmethod
     def delay(self) -> float:
-        """How many seconds a row may come after a younger one."""
+        """Return how many seconds a row may arrive after a more recent one."""
 
     @abstractmethod
     def until(self, time: Column) -> Column:
-        """Return up to when a row of this time is taken: it is late when that has passed.
+        """Return until when a row of this time is accepted: after that it is late.
 
         Both are microseconds since 1970.
         """
 
     @abstractmethod
     def shape(self, rows: StructType) -> dict[str, str]:
-        """Describe what is kept of such rows: where that changes, what was kept is of no use."""
+        """Describe the state of such rows: if the description changes, stored state is not usable."""
 
 
 class Joining(Stateful):
@@ -67,14 +55,14 @@ class Joining(Stateful):
     @property
     @abstractmethod
     def other(self) -> tuple[Source, Decode, list[Step], str]:
-        """The other rows: source, decode, steps and the column with their time."""
+        """Return the other rows: source, decode, steps and the column with their time."""
 
     @abstractmethod
     def join(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """Return the rows of both that belong together."""
 
     def apply(self, _rows: DataFrame) -> DataFrame:
-        """Not for one stream alone."""
+        """Raise: a join needs two streams."""
         raise TypeError(f"the step {self.name!r} needs the rows of two sources")
 
 
@@ -93,15 +81,15 @@ def interval(seconds: float) -> str:
 
 
 def misplaced(steps: Sequence[Step]) -> str | None:
-    """Say which step cannot stand where it stands, in a list in which some steps keep state."""
+    """Return which step cannot be at its position, in a list with stateful steps."""
     keepers = [n for n, step in enumerate(steps) if isinstance(step, Stateful)]
     if not keepers:
         return None
     for n, step in enumerate(steps[: keepers[-1]]):
         if not isinstance(step, Stateful) and (mixing := step.mixes()):
             return (
-                f"steps[{n}] ({step.name}) comes before a step that keeps state, so it must take each "
-                f"row by itself: {mixing}; put it behind steps[{keepers[-1]}]"
+                f"steps[{n}] ({step.name}) comes before a step that keeps state, so it must process "
+                f"rows independently: {mixing}; put it after steps[{keepers[-1]}]"
             )
     return _among_keepers([(n, step) for n in keepers if isinstance(step := steps[n], Stateful)])
 
@@ -127,5 +115,5 @@ def _among_others(keepers: Sequence[tuple[int, Stateful]]) -> str | None:
         for index, step in enumerate(join.other[2] if isinstance(join, Joining) else ()):
             if why := "it keeps state" if isinstance(step, Stateful) else step.mixes():
                 place = f"steps[{n}] (join).steps[{index}] ({step.name})"
-                return f"{place} must take each row by itself: {why}"
+                return f"{place} must process rows independently: {why}"
     return None

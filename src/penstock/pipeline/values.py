@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -73,14 +74,16 @@ class Function:
         """
         if self.value is not None:
             return self.value
-        for folder in self.folders:
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
+        add_to_path(self.folders)
         module, _, name = self.path.partition(":")
-        found: Any = importlib.import_module(module)
+        loaded: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        return found  # type: ignore[no-any-return]
+            loaded = getattr(loaded, part)
+        return loaded  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the folders in front of the value: its modules are found after its folders are known."""
+        return Function, (self.path, _Folders(self.folders), self.value)
 
     def without_folders(self) -> Function:
         """Return the function as another machine is to have it, on whose disk our folders say nothing."""
@@ -92,7 +95,8 @@ class Function:
         if isinstance(given, Function):
             return given
         if callable(given):
-            return cls(f"{given.__module__}:{given.__qualname__}", value=given)
+            path = f"{given.__module__}:{given.__qualname__}"
+            return cls(path, folders=tuple(_homes(path)), value=given)
         if not isinstance(given, str) or not re.fullmatch(r"[\w.]+:[\w.]+", given):
             raise ValueError(f"given {given!r}; a function is written as 'module:function'")
         function = cls(given, folders=(str(Path.cwd()),))
@@ -114,9 +118,30 @@ class Function:
         return {"type": "string", "pattern": r"^[\w.]+:[\w.]+$"}
 
 
+class _Folders(tuple[str, ...]):
+    """Folders that are on Python's path as soon as they are unpickled."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return add_to_path, (tuple(self),)
+
+
+def add_to_path(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Let Python import from these folders, and return them."""
+    for folder in folders:
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    return folders
+
+
 def _homes(path: str) -> list[str]:
     """Return the folders that hold the module: a worker does not share this process's sys.path."""
-    spec = importlib.util.find_spec(path.partition(":")[0].partition(".")[0])
+    package = path.partition(":")[0].partition(".")[0]
+    try:
+        spec = importlib.util.find_spec(package)
+    except ValueError:  # a module without a file, as that of an interactive interpreter
+        return []
     if spec is None or not (spec.has_location or spec.submodule_search_locations):
         return []
     places = spec.submodule_search_locations or [str(spec.origin)]
@@ -130,7 +155,7 @@ def _loaded(function: Function) -> Any:
     except ModuleNotFoundError as error:
         if error.name and (module == error.name or module.startswith(f"{error.name}.")):
             raise ValueError(
-                f"there is no module {error.name!r}; looked beside the definition, in "
+                f"there is no module {error.name!r}; looked next to the definition, in "
                 f"{function.folders[0]} and on Python's path"
             ) from None
         raise ValueError(f"the module {module!r} cannot be imported: {error}") from error
@@ -152,4 +177,41 @@ def partitions_of(given: Mapping[str, Mapping[Any, int]]) -> dict[tuple[str, int
         (topic, int(partition)): int(offset)
         for topic, offsets in given.items()
         for partition, offset in offsets.items()
+    }
+
+
+def offsets_as_json(offsets: Mapping[tuple[str, int], int]) -> str:
+    """Write offsets as Spark's connector wants them.
+
+    >>> offsets_as_json({("t", 0): 5, ("t", 1): 7})
+    '{"t": {"0": 5, "1": 7}}'
+    """
+    nested: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in offsets.items():
+        nested.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(nested)
+
+
+def ranges_as_json(ranges: Mapping[tuple[str, int], tuple[int, int]]) -> str:
+    """Write ranges of offsets as a short text, for the mark of a write.
+
+    >>> ranges_as_json({("t", 1): (5, 8), ("t", 0): (0, 0)})
+    '{"t":{"0":[0,0],"1":[5,8]}}'
+    """
+    nested: dict[str, dict[str, tuple[int, int]]] = {}
+    for (topic, partition), span in sorted(ranges.items()):
+        nested.setdefault(topic, {})[str(partition)] = span
+    return json.dumps(nested, separators=(",", ":"))
+
+
+def ranges_from_json(text: str | None) -> dict[tuple[str, int], tuple[int, int]]:
+    """Read what `ranges_as_json` wrote; nothing where nothing was written.
+
+    >>> ranges_from_json('{"t":{"0":[0,7]}}')
+    {('t', 0): (0, 7)}
+    """
+    return {
+        (topic, int(partition)): (int(span[0]), int(span[1]))
+        for topic, spans in json.loads(text or "{}").items()
+        for partition, span in spans.items()
     }

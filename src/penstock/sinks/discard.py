@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.pipeline import Batch, Sink
+from penstock.pipeline import Batch, Opening, Sink, Writer
 
 
 class DiscardSink(Sink):
@@ -10,6 +10,12 @@ class DiscardSink(Sink):
 
     name = "discard"
 
+    def open(self, opening: Opening) -> Writer:
+        """Return what computes the rows."""
+        return _Discard(self, opening)
+
+
+class _Discard(Writer[DiscardSink]):
     def write(self, batch: Batch) -> None:
         """Compute the rows."""
         batch.rows.write.format("noop").mode("overwrite").save()

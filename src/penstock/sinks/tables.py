@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field, model_validator
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructType
 
 from penstock.errors import ConfigError, nearest
 from penstock.pipeline import Sink
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from penstock.pipeline.names import ColumnNames, quoted
 
 _ORDER = "_penstock_order"
 _NEWEST = "_penstock_newest"
-
-
-def _names(given: Any) -> Any:
-    return [given] if isinstance(given, str) else given
-
-
-Columns = Annotated[
-    list[str],
-    BeforeValidator(_names),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
 
 
 class KeyedSink(Sink):
@@ -36,7 +24,7 @@ class KeyedSink(Sink):
         default="append",
         description="append: every row is added. upsert: a row replaces the one with its key.",
     )
-    key: Columns = Field(
+    key: ColumnNames = Field(
         default_factory=list, description="For upsert: the columns that tell rows apart."
     )
     delete_when: str | None = Field(
@@ -63,7 +51,7 @@ class KeyedSink(Sink):
         for column in (*self.key, *([self.delete_when] if self.delete_when else [])):
             if column not in rows.names:
                 raise ConfigError(
-                    f"the sink {self.name!r} is told to use the column {column!r}; "
+                    f"the sink {self.name!r} is configured to use the column {column!r}; "
                     f"{nearest(column, rows.names)}"
                 )
         if self.delete_when and not isinstance(rows[self.delete_when].dataType, BooleanType):
@@ -76,8 +64,10 @@ class KeyedSink(Sink):
 
     def newest(self, rows: DataFrame) -> DataFrame:
         """Return the last row of each key: records of one key come from one partition, in order."""
-        columns = f.struct(*(f.col(f"`{name}`") for name in rows.columns))
+        columns = f.struct(*(f.col(quoted(name)) for name in rows.columns))
         ordered = rows.select(columns.alias(_NEWEST), f.monotonically_increasing_id().alias(_ORDER))
-        keys = [f.col(f"{_NEWEST}.`{name}`").alias(f"_{at}") for at, name in enumerate(self.key)]
+        keys = [
+            f.col(f"{_NEWEST}.{quoted(name)}").alias(f"_{at}") for at, name in enumerate(self.key)
+        ]
         last = ordered.groupBy(*keys).agg(f.max_by(_NEWEST, _ORDER).alias(_NEWEST))
         return last.select(f"{_NEWEST}.*")

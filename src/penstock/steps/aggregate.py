@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import sqlglot
 from pydantic import Field, field_validator, model_validator
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError
 
-from penstock.pipeline.stateful import ColumnNames, Stateful, interval, kept_columns
+from penstock.pipeline.names import ColumnNames, quoted
+from penstock.pipeline.safe_sql import refuse_unsafe, unsafe_part
+from penstock.pipeline.stateful import Stateful, interval, kept_columns
 from penstock.pipeline.values import Duration
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 _WINDOW, START, END = "_penstock_window", "window_start", "window_end"
 
@@ -68,7 +68,9 @@ class AggregateStep(Stateful):
             except SqlglotError:
                 raise ValueError(f"{name}: {text!r} is not SQL") from None
             if len(parsed.expressions) != 1 or not parsed.find(sql.AggFunc, sql.Anonymous):
-                raise ValueError(f"{name}: {text!r} is no aggregate such as 'sum(size)'")
+                raise ValueError(f"{name}: {text!r} is not an aggregate such as 'sum(size)'")
+            if part := "a table" if parsed.find(sql.Table) else unsafe_part(parsed):
+                raise ValueError(f"{name}: {text!r} has {part}; allowed: an aggregate of columns")
         return values
 
     @model_validator(mode="after")
@@ -85,12 +87,12 @@ class AggregateStep(Stateful):
 
     @property
     def delay(self) -> float:
-        """What `late` says."""
+        """Return the option `late`."""
         return self.late
 
     @property
     def changes(self) -> bool:
-        """Whether windows are given out before they are over."""
+        """Return whether windows are emitted before they are complete."""
         return self.emit == "changes"
 
     def until(self, time: Column) -> Column:
@@ -102,15 +104,17 @@ class AggregateStep(Stateful):
 
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return one row for each window and each value of `by`."""
-        found = rows.groupBy(self._windows().alias(_WINDOW), *self.by).agg(
+        for text in self.values.values():
+            refuse_unsafe(rows.sparkSession, f"SELECT {text}")
+        by = [quoted(name) for name in self.by]
+        aggregated = rows.groupBy(self._windows().alias(_WINDOW), *by).agg(
             *(f.expr(text).alias(name) for name, text in self.values.items())
         )
-        ends = {START: f.col(f"{_WINDOW}.start"), END: f.col(f"{_WINDOW}.end")}
-        named = (column.alias(name) for name, column in ends.items())
-        return found.select(*named, *self.by, *self.values)
+        start, end = f.col(f"{_WINDOW}.start").alias(START), f.col(f"{_WINDOW}.end").alias(END)
+        return aggregated.select(start, end, *by, *map(quoted, self.values))
 
     def shape(self, rows: StructType) -> dict[str, str]:
-        """What is kept: a value for each window and group."""
+        """Describe the state: a value for each window and group."""
         return {
             "time": self.time,
             "window": f"window={self.window} slide={self.slide} session={self.session}",
@@ -120,10 +124,11 @@ class AggregateStep(Stateful):
         }
 
     def _windows(self) -> Column:
+        time = quoted(self.time)
         if self.session is not None:
-            return f.session_window(self.time, interval(self.session))
+            return f.session_window(time, interval(self.session))
         length = interval(self.window or 0.0)
-        return f.window(self.time, length, interval(self.slide) if self.slide else length)
+        return f.window(time, length, interval(self.slide) if self.slide else length)
 
 
 def _micros(seconds: float) -> int:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.pipeline.stateful import ColumnNames, Stateful, kept_columns
+from penstock.pipeline.names import ColumnNames
+from penstock.pipeline.stateful import Stateful, kept_columns
 from penstock.pipeline.values import Duration
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class DeduplicateStep(Stateful):
 
     @property
     def delay(self) -> float:
-        """As long as keys are remembered."""
+        """Return how long keys are remembered."""
         return self.within
 
     def until(self, time: Column) -> Column:
@@ -43,5 +44,5 @@ class DeduplicateStep(Stateful):
         return rows.dropDuplicatesWithinWatermark(self.by)
 
     def shape(self, rows: StructType) -> dict[str, str]:
-        """What is kept: the keys."""
+        """Describe the state: the keys."""
         return {"time": self.time, "by": kept_columns(rows, self.by)}

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal, cast
+from contextlib import suppress
+from typing import Literal, cast
 
 from py4j.protocol import Py4JError
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, PenstockError, nearest
-from penstock.pipeline import Step
+from penstock.pipeline import BoundStep, Step
+from penstock.pipeline.names import ColumnNames, quoted
 from penstock.pipeline.registry import AnySink
 from penstock.pipeline.schema import Schema
-from penstock.pipeline.stateful import ColumnNames
 from penstock.pipeline.values import Duration
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 log = event_logger(__name__)
 
@@ -35,7 +34,7 @@ class EnrichStep(Step):
     name = "enrich"
 
     table: AnySink = Field(
-        description="The table, written as a sink: `files`, `delta`, `iceberg` or `jdbc`."
+        description="The table, written as a sink: `files`, `delta`, `iceberg` or `database`."
     )
     by: ColumnNames = Field(min_length=1, description="The columns that both have in common.")
     columns: Schema | None = Field(
@@ -54,29 +53,51 @@ class EnrichStep(Step):
         description="How old the table may get before it is read again.",
     )
 
-    _held: DataFrame | None = PrivateAttr(default=None)
-    _read_at: float = PrivateAttr(default=0.0)
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the table is due to be read again."""
-        return self._held is not None and time.monotonic() > self._read_at + self.reload
-
     def mixes(self) -> str | None:
-        """Nothing: what belongs to a row is in the table."""
+        """Return None: each row is enriched independently, from the table."""
         return None
+
+    def bind(self) -> EnrichedRows:
+        """Return the step with the table that it looks rows up in."""
+        return EnrichedRows(self)
+
+
+class EnrichedRows(BoundStep):
+    """Rows with columns of a table, which is read with the first rows and again when it is stale."""
+
+    step: EnrichStep
+
+    def __init__(self, step: EnrichStep) -> None:
+        super().__init__(step)
+        self._held: DataFrame | None = None
+        self._read_at = 0.0
+
+    def is_stale(self) -> bool:
+        """Return whether the table is due to be read again."""
+        return self._held is not None and time.monotonic() > self._read_at + self.step.reload
 
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return the rows with the table's columns."""
-        table = self._table(rows.sparkSession)
+        table, by = self._table(rows.sparkSession), self.step.by
         self._check(rows.columns, table.columns)
-        joined = rows.join(f.broadcast(table), self.by, self.how)
-        added = [name for name in table.columns if name not in self.by]
+        joined = rows.join(f.broadcast(table), by, self.step.how)
+        added = [name for name in table.columns if name not in by]
         return joined.select(*(_column(name) for name in [*rows.columns, *added]))
+
+    def traced(self, rows: DataFrame) -> DataFrame:
+        """Return the same: each row keeps its columns."""
+        return self.apply(rows)
+
+    def close(self) -> None:
+        """Release the table's memory."""
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(Py4JError, PySparkException, OSError):  # Java may be gone
+                held.unpersist()
 
     def _table(self, spark: SparkSession) -> DataFrame:
         held = self._held
-        if held is not None and not self.is_stale:
+        if held is not None and not self.is_stale():
             return held
         self._read_at = time.monotonic()
         try:
@@ -84,38 +105,35 @@ class EnrichStep(Step):
         except (PenstockError, PySparkException, Py4JError) as error:
             if held is None:
                 raise
-            log.warning("table_not_reloaded", table=self.table.name, reason=str(error))
+            log.warning("table_not_reloaded", table=self.step.table.name, reason=str(error))
             return held
         if held is not None:
             held.unpersist()
         return self._held
 
     def _read(self, spark: SparkSession) -> DataFrame:
-        """Read the whole table now, so that what is wrong with it is told here."""
-        wanted = _struct(self.columns) if self.columns else None
-        found = self.table.lookup(spark, wanted)
-        table = (found.select(*map(_column, wanted.names)) if wanted else found).persist()
-        log.info("table_loaded", table=self.table.name, rows=table.count())
+        """Read the whole table now, so that what is wrong with it is reported here."""
+        columns, source = self.step.columns, self.step.table
+        wanted = cast(StructType, StructType.fromDDL(columns.ddl())) if columns else None
+        rows = source.lookup(spark, wanted)
+        table = (rows.select(*map(_column, wanted.names)) if wanted else rows).persist()
+        log.info("table_loaded", table=source.name, rows=table.count())
         return table
 
     def _check(self, ours: list[str], theirs: list[str]) -> None:
-        for name in self.by:
+        for name in self.step.by:
             for side, names in (("the rows", ours), ("the table", theirs)):
                 if name not in names:
                     raise ConfigError(
                         f"'by' of the step 'enrich' names {name!r}, which {side} do not have"
                         f"; {nearest(name, names)}"
                     )
-        if twice := (set(ours) & set(theirs)) - set(self.by):
+        if twice := (set(ours) & set(theirs)) - set(self.step.by):
             raise ConfigError(
                 f"the rows and the table of the step 'enrich' both have a column {min(twice)!r}: "
                 "leave it out by 'columns', or name it otherwise in a step before"
             )
 
 
-def _struct(columns: Schema) -> StructType:
-    return cast(StructType, StructType.fromDDL(columns.ddl()))
-
-
 def _column(name: str) -> Column:
-    return f.col(f"`{name}`")
+    return f.col(quoted(name))

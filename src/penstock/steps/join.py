@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
 from penstock.pipeline.component import Decode, Source, Step
+from penstock.pipeline.names import column_names, quoted
 from penstock.pipeline.registry import AnyDecode, AnyPlainStep, AnySource
 from penstock.pipeline.stateful import Joining, interval, kept_columns
 from penstock.pipeline.values import Duration
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 _OTHER = "_penstock_other_"
 
 
 def _pairs(given: Any) -> Any:
-    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+    names = column_names(given) if isinstance(given, str) else given
     return {name: name for name in names} if isinstance(names, list) else names
 
 
@@ -62,8 +61,7 @@ class JoinStep(Joining):
         description="What happens to the other rows first; each step takes rows one by one.",
     )
     by: Pairs = Field(
-        min_length=1,
-        description="The columns that must be equal: names, or `{ours: theirs}`.",
+        min_length=1, description="The columns that must be equal: names, or `{ours: theirs}`."
     )
     other_time: str = Field(
         default="", description="The column with the other rows' time; default: as `time`."
@@ -85,12 +83,12 @@ class JoinStep(Joining):
 
     @property
     def delay(self) -> float:
-        """What `late` says."""
+        """Return the option `late`."""
         return self.late
 
     @property
     def other(self) -> tuple[Source, Decode, list[Step], str]:
-        """The other rows."""
+        """Return the other rows."""
         return self.source, self.decode, list(self.steps), self.other_time or self.time
 
     def until(self, time: Column) -> Column:
@@ -100,16 +98,16 @@ class JoinStep(Joining):
     def join(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """Return the pairs, and for `left` the rows that have none."""
         self._refuse_the_same(rows.columns, others.columns)
-        theirs = others.select(*(f.col(f"`{n}`").alias(f"{_OTHER}{n}") for n in others.columns))
+        theirs = others.select(*(f.col(quoted(n)).alias(f"{_OTHER}{n}") for n in others.columns))
         joined = rows.join(theirs, self._belong(), self.how)
         kept = [name for name in others.columns if name not in self._matched]
         return joined.select(
-            *(f.col(f"`{name}`") for name in rows.columns),
-            *(f.col(f"`{_OTHER}{name}`").alias(name) for name in kept),
+            *(f.col(quoted(name)) for name in rows.columns),
+            *(f.col(quoted(f"{_OTHER}{name}")).alias(name) for name in kept),
         )
 
     def shape(self, rows: StructType) -> dict[str, str]:
-        """What is kept: whole rows."""
+        """Describe the state: whole rows."""
         return {
             "time": self.time,
             "by": ", ".join(f"{ours}={theirs}" for ours, theirs in self.by.items()),
@@ -119,18 +117,19 @@ class JoinStep(Joining):
 
     @property
     def _matched(self) -> set[str]:
-        """The other's columns that would only repeat ours."""
+        """Return the other's columns that would only repeat ours."""
         return {theirs for ours, theirs in self.by.items() if ours == theirs}
 
     def _belong(self) -> Column:
-        when, other = f.col(self.time), f.col(f"{_OTHER}{self.other_time or self.time}")
-        found = other.between(
+        when = f.col(quoted(self.time))
+        other = f.col(quoted(f"{_OTHER}{self.other_time or self.time}"))
+        condition = other.between(
             when - f.expr(f"INTERVAL {interval(self.before)}"),
             when + f.expr(f"INTERVAL {interval(self.after)}"),
         )
         for ours, theirs in self.by.items():
-            found &= f.col(f"`{ours}`") == f.col(f"`{_OTHER}{theirs}`")
-        return found
+            condition &= f.col(quoted(ours)) == f.col(quoted(f"{_OTHER}{theirs}"))
+        return condition
 
     def _refuse_the_same(self, ours: list[str], theirs: list[str]) -> None:
         if twice := (set(ours) & set(theirs)) - self._matched:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pydantic import Field
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from penstock.error_frame import in_worker
 from penstock.errors import RefusedError, TransientError
 from penstock.pipeline import ORIGIN, Step
+from penstock.pipeline.names import map_in_arrow
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class PythonStep(Step):
@@ -42,14 +42,14 @@ class PythonStep(Step):
             for batch in batches:
                 yield from _as_batches(_called(loaded, batch, path), path)
 
-        return rows.mapInArrow(call, expected)
+        return map_in_arrow(rows, in_worker(call, "step"), expected)
 
     def mixes(self) -> str | None:
-        """Nothing: how rows are cut into tables is Spark's choice, so none may count on it."""
+        """Return None: Spark chooses how rows are split into tables; functions may not depend on it."""
         return None
 
     def traced(self, rows: DataFrame) -> DataFrame:
-        """Return what the function makes of each row by itself, beside that row's origin."""
+        """Return the function's result for each single row, next to that row's origin."""
         function, path = self.function, self.function.path
         given = rows.drop(*ORIGIN)
         made = self.schema_.ddl() if self.schema_ else given.schema
@@ -61,16 +61,16 @@ class PythonStep(Step):
             for batch in batches:
                 for row in (batch.slice(n, 1) for n in range(batch.num_rows)):
                     alone = row.drop_columns(list(ORIGIN))
-                    for found in _as_batches(_called(loaded, alone, path), path):
-                        yield _beside(found, row)
+                    for result in _as_batches(_called(loaded, alone, path), path):
+                        yield _with_origin(result, row)
 
-        return rows.mapInArrow(call, expected)
+        return map_in_arrow(rows, in_worker(call, "step"), expected)
 
 
-def _beside(found: pa.RecordBatch, row: pa.RecordBatch) -> pa.RecordBatch:
-    first = pa.array([0] * found.num_rows, pa.int64())
+def _with_origin(result: pa.RecordBatch, row: pa.RecordBatch) -> pa.RecordBatch:
+    first = pa.array([0] * result.num_rows, pa.int64())
     origin = [row.column(name).take(first) for name in ORIGIN]
-    return pa.RecordBatch.from_arrays([*found.columns, *origin], [*found.schema.names, *ORIGIN])
+    return pa.RecordBatch.from_arrays([*result.columns, *origin], [*result.schema.names, *ORIGIN])
 
 
 def _called(function: Callable[..., Any], batch: pa.RecordBatch, path: str) -> object:
@@ -79,7 +79,7 @@ def _called(function: Callable[..., Any], batch: pa.RecordBatch, path: str) -> o
     except (TransientError, MemoryError):
         raise
     except Exception as error:  # the function is the user's: some row is what it cannot take
-        raise RefusedError(f"{path}: {type(error).__name__}: {error}") from error
+        raise RefusedError(f"{path}: {type(error).__name__}: {error}", stage="step") from error
 
 
 def _as_batches(result: object, path: str) -> list[pa.RecordBatch]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlglot
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError
 
-from penstock.pipeline import ORIGIN, Step
+from penstock.pipeline import ORIGIN, BoundStep, Step
+from penstock.pipeline.safe_sql import refusal, refuse_unsafe, unsafe_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,30 +19,40 @@ TABLE = "rows"
 
 
 class SqlStep(Step):
-    """One SELECT of Spark SQL over the table `rows`."""
+    """One SELECT of Spark SQL over the table `rows`.
+
+    It shapes rows. What runs code or reads files is refused: TRANSFORM, `reflect`, `java_method`, tables
+    given by a path. `unsafe: true` allows it.
+    """
 
     name = "sql"
     main_option = "query"
     in_java = True
 
+    # Before the query, whose check depends on it.
+    unsafe: bool = Field(
+        default=False, description="Whether the query may run code and read files and other tables."
+    )
     query: str = Field(description="A SELECT; the rows so far are the table `rows`.")
 
     @field_validator("query")
     @classmethod
-    def _is_one_select(cls, query: str) -> str:
+    def _is_one_select(cls, query: str, info: ValidationInfo) -> str:
         try:
-            statements = [found for found in sqlglot.parse(query, read="spark") if found]
+            statements = [parsed for parsed in sqlglot.parse(query, read="spark") if parsed]
         except SqlglotError as error:
             raise ValueError(f"not SQL: {_reason(error)}") from None
         if len(statements) != 1 or not isinstance(statements[0], sql.Query):
             raise ValueError("a step is one SELECT, as in 'SELECT * FROM rows WHERE price > 0'")
-        _refuse_other_tables(statements[0])
+        if not info.data.get("unsafe"):
+            _refuse_other_tables(statements[0])
+            if part := unsafe_part(statements[0]):
+                raise ValueError(refusal(part))
         return query
 
-    def apply(self, rows: DataFrame) -> DataFrame:
-        """Return what the query selects."""
-        # The view lives in the batch's own session: two pipelines never see each other's rows.
-        return self._selected(rows, self.query)
+    def bind(self) -> SelectedRows:
+        """Return the query as a run has it."""
+        return SelectedRows(self)
 
     def mixes(self) -> str | None:
         """Name the part of the query for which Spark must see several rows."""
@@ -52,22 +63,39 @@ class SqlStep(Step):
             if select.args.get(part):
                 return f"it has {words}"
         for kind, words in _MIXING_BELOW.items():
-            if found := select.find(kind):
-                return f"it has {words}: {found.sql('spark')}"
+            if expression := select.find(kind):
+                return f"it has {words}: {expression.sql('spark')}"
         return None
+
+
+class SelectedRows(BoundStep):
+    """What the query selects; Spark's own parser looks at it once, not with each batch."""
+
+    step: SqlStep
+
+    def __init__(self, step: SqlStep) -> None:
+        super().__init__(step)
+        self._checked: set[str] = set()
+
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """Return what the query selects."""
+        return self._selected(rows, self.step.query)
 
     def traced(self, rows: DataFrame) -> DataFrame:
         """Return what the query selects, and the origin."""
-        select = sqlglot.parse_one(self.query, read="spark")
+        select = sqlglot.parse_one(self.step.query, read="spark")
         if not isinstance(select, sql.Select):
             return self.apply(rows)
         everything = any(isinstance(column, sql.Star) for column in select.expressions)
         more = select if everything else select.select(*ORIGIN, append=True)
         return self._selected(rows, more.sql("spark"))
 
-    @staticmethod
-    def _selected(rows: DataFrame, query: str) -> DataFrame:
+    def _selected(self, rows: DataFrame, query: str) -> DataFrame:
+        # The view lives in the batch's own session: two pipelines never see each other's rows.
         rows.createOrReplaceTempView(TABLE)
+        if not self.step.unsafe and query not in self._checked:
+            refuse_unsafe(rows.sparkSession, query)
+            self._checked.add(query)
         return rows.sparkSession.sql(query)
 
 
@@ -102,7 +130,7 @@ def _refuse_other_tables(select: sql.Query) -> None:
 
 
 def _reason(error: SqlglotError) -> str:
-    found = getattr(error, "errors", None)
-    if not found:
+    errors = getattr(error, "errors", None)
+    if not errors:
         return str(error)
-    return f"line {found[0]['line']}, near {found[0]['highlight']!r}: {found[0]['description']}"
+    return f"line {errors[0]['line']}, near {errors[0]['highlight']!r}: {errors[0]['description']}"

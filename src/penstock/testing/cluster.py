@@ -21,12 +21,12 @@ from penstock.embedded.process import Child
 from penstock.errors import MissingExtraError
 
 _DEADLINE = 120.0
-# The daemons do little: small, and with the quick half of Java's compiler; nobody submits by HTTP.
+# The daemons do little: small heaps, only the fast C1 compiler, no submission by HTTP.
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "256m",
     "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled=false",
 }
-# What executors must not inherit: they shall find only what is sent to them.
+# Variables that executors must not inherit: they may only use what is sent to them.
 _HIDDEN = ("PYTHONPATH", "SPARK_HOME", "PYSPARK_PYTHON")
 
 
@@ -38,13 +38,13 @@ class SparkWorker:
 
     @property
     def executors(self) -> list[int]:
-        """The process ids of the executors that run now."""
+        """Return the process ids of the executors that run now."""
         if not self._child.running:
             return []
         return [each.pid for each in psutil.Process(self._child.pid).children()]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End the worker and everything it started; with SIGKILL as when its machine loses power."""
+        """End the worker and all its child processes; with SIGKILL as in a power failure."""
         if not self._child.running:
             return
         worker = psutil.Process(self._child.pid)
@@ -77,12 +77,14 @@ class SparkCluster:
 
     @property
     def master(self) -> str:
-        """The address for `spark.master`."""
+        """Return the address for `spark.master`."""
         return f"spark://{HOST}:{self._port}"
 
     def __enter__(self) -> Self:
         self._daemon = self._begin("master", "--port", self._port, "--webui-port", self._web)
-        self._daemon.wait_until(self._answers, timeout=_DEADLINE, what="Spark's master")
+        self._daemon.wait_until(
+            lambda: self._status() is not None, timeout=_DEADLINE, what="Spark's master"
+        )
         for _ in range(self._wanted):
             self.add_worker()
         self.wait_for_workers(self._wanted)
@@ -104,10 +106,12 @@ class SparkCluster:
         return self.workers[-1]
 
     def wait_for_workers(self, count: int) -> None:
-        """Wait until the master knows so many workers that live."""
+        """Wait until the master has this many live workers."""
         assert self._daemon is not None  # noqa: S101
         self._daemon.wait_until(
-            lambda: self._alive() >= count, timeout=_DEADLINE, what=f"a cluster of {count} workers"
+            lambda: int((self._status() or {}).get("aliveworkers", 0)) >= count,
+            timeout=_DEADLINE,
+            what=f"a cluster of {count} workers",
         )
 
     def _begin(self, name: str, *arguments: object) -> Child:
@@ -119,23 +123,17 @@ class SparkCluster:
         command += [str(_spark_class()), program, "--host", HOST, *map(str, arguments)]
         return Child(command, log=self._folder / f"{name}.log", grace=20)
 
-    def _answers(self) -> bool:
-        return self._status() is not None
-
-    def _alive(self) -> int:
-        return int((self._status() or {}).get("aliveworkers", 0))
-
     def _status(self) -> dict[str, Any] | None:
         try:
-            with urllib.request.urlopen(f"http://{HOST}:{self._web}/json/", timeout=5) as told:
-                found: dict[str, Any] = json.load(told)
-                return found
+            with urllib.request.urlopen(f"http://{HOST}:{self._web}/json/", timeout=5) as response:
+                status: dict[str, Any] = json.load(response)
+                return status
         except OSError:
             return None
 
 
 def _spark_class() -> Path:
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise MissingExtraError("spark", "a Spark cluster")
-    return Path(found.origin).parent / "bin" / "spark-class"
+    return Path(spec.origin).parent / "bin" / "spark-class"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from threading import Event, Thread
 
 from penstock import Admin, Connection, Producer
 from penstock.testing import eventually
 
 PARTITIONS = 3
-# Every so many records one is not JSON.
+# One in this many records is not JSON.
 BAD_EVERY = 499
 _BREATH = 0.1
 
@@ -25,10 +26,18 @@ def value(n: int) -> bytes:
 class Load:
     """A producer in a thread of its own; `sent` is how many records it has given to Kafka."""
 
-    def __init__(self, connection: Connection, topic: str, *, burst: int = 20) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        *,
+        burst: int = 20,
+        values: Callable[[int], bytes] = value,
+    ) -> None:
         self.connection = connection
         self.topic = topic
         self.burst = burst
+        self._value = values
         self.sent = 0
         self._stop, self._pause = Event(), Event()
         self._thread = Thread(target=self._send, daemon=True)
@@ -53,6 +62,6 @@ class Load:
         with Producer(self.connection, **sure) as producer:
             while not self._stop.is_set():
                 for n in range(self.sent, self.sent + self.burst):
-                    producer.produce(self.topic, None, value(n), partition=n % PARTITIONS)
+                    producer.produce(self.topic, None, self._value(n), partition=n % PARTITIONS)
                 self.sent += self.burst
                 time.sleep(_BREATH)  # the rate of the load, not a wait

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 _INJECTION = Path(__file__).parent / "injection"
 # How long a pipeline may take from its start to where it is killed, on a busy machine.
 _PATIENCE = 240.0
-# It lives for seconds: the best code would be compiled for nobody, and takes half of its time.
+# It lives for seconds: optimized compilation would not pay off, and takes half of its time.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 
@@ -98,13 +98,13 @@ class Driver:
         self.end()
 
     def end(self, timeout: float = _PATIENCE) -> int:
-        """Wait for the end of the process and say how it ended."""
+        """Wait for the end of the process and return its exit code."""
         try:
             return self.process.wait(timeout)
         finally:
             self._log.close()
 
-    def told(self) -> str:
+    def last_output(self) -> str:
         return self.log.read_text(errors="replace")[-3000:]
 
 
@@ -123,16 +123,16 @@ def run(
     *,
     delivery: Delivery = Delivery.EXACTLY_ONCE,
     count: int = 4,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Kill one pipeline so many times, then count."""
+    """Kill one pipeline `count` times, then count the records."""
     dice = random.Random(f"{target} {setting.name}")
     outcome = Outcome(target, delivery.value)
     with Load(setting.connection, setting.name) as load:
         for point in kills(dice, target, count):
             outcome.rounds += 1
             outcome.kills += _killed(dice, Driver(target, setting, delivery, point=point), point)
-            told(f"{target}: kill {outcome.kills} of {count}, {point or 'at random'}")
+            report(f"{target}: kill {outcome.kills} of {count}, {point or 'at random'}")
     finish(target, setting, delivery)
     return counted(target, setting, load.sent, outcome)
 
@@ -150,7 +150,7 @@ def _killed(dice: random.Random, driver: Driver, point: str) -> int:
         time.sleep(dice.uniform(0, 1.5))  # the moment of the kill is the point, not a wait
         driver.kill()
         ended = driver.process.returncode
-    assert ended == -signal.SIGKILL, f"it ended by itself ({ended}): {driver.told()}"
+    assert ended == -signal.SIGKILL, f"it ended by itself ({ended}): {driver.last_output()}"
     return 1
 
 
@@ -158,7 +158,7 @@ def finish(target: str, setting: Setting, delivery: Delivery) -> None:
     """Let the pipeline read what is left, undisturbed."""
     last = Driver(target, setting, delivery, "--once")
     last.until_batches(1_000_000)
-    assert last.end() == 0, last.told()
+    assert last.end() == 0, last.last_output()
 
 
 def behind(setting: Setting) -> int:
@@ -180,6 +180,6 @@ def counted(target: str, setting: Setting, sent: int, outcome: Outcome) -> Outco
     outcome.duplicated = sum(rows.values()) - len(rows)
     outcome.letters_lost = sum(1 for v in bad if v not in letters)
     outcome.letters_duplicated = sum(letters.values()) - len(letters)
-    assert rows.keys() <= set(good), "rows that nobody sent"
+    assert rows.keys() <= set(good), "rows that were not sent"
     outcome.behind = behind(setting)
     return outcome

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,15 +17,19 @@ import pyarrow.dataset as ds
 from psycopg import sql
 
 from penstock import Connection
-from penstock.pipeline import Batch
+from penstock.formats.avro import Avro
+from penstock.formats.registry import Registry
+from penstock.pipeline import Batch, Opening, Writer
+from penstock.pipeline.storage import Folder
 from penstock.sinks.files import FilesSink
+from penstock.sinks.files.files_writer import FilesWriter
 from penstock.testing import read_all
 
 Row = tuple[int, int, int]
 """Partition, offset and number of a record."""
 
 COMMITS = "penstock.kafka.offsets:GroupOffsets.commit"
-BURIES = "penstock.engine.deadletters:write_dead_letters"
+BURIES = "penstock.engine.dead_letter_batch:write_dead_letters"
 # After the rows, before anything else is noted; after the group was committed, before Spark's own note.
 COMMON = (f"{COMMITS}|before|2", f"{COMMITS}|after|2", f"{BURIES}|before|1", f"{BURIES}|after|1")
 
@@ -36,12 +43,16 @@ class Setting:
     folder: Path
     postgres: str | None = None
     password: str | None = None
+    # A schema registry: the sink kafka writes Avro then.
+    registry: str | None = None
 
     def written(self) -> str:
         """As text for the driver's command line."""
         given = {"brokers": self.connection.brokers, "folder": str(self.folder)}
         return json.dumps(
-            given | {"name": self.name, "postgres": self.postgres, "password": self.password}
+            given
+            | {"name": self.name, "postgres": self.postgres, "password": self.password}
+            | {"registry": self.registry}
         )
 
     @classmethod
@@ -53,7 +64,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Target:
-    """One sink: its options, the points to kill at beside the common ones, and how to read it."""
+    """One sink: its options, the points to kill at in addition to the common ones, and how to read it."""
 
     sink: Callable[[Setting], Any]
     rows: Callable[[Setting], Iterator[Row]]
@@ -112,15 +123,30 @@ def _from_postgres(setting: Setting) -> Iterator[Row]:
         yield from session.execute(query.format(sql.Identifier(setting.name)))
 
 
+def _topic(setting: Setting) -> dict[str, Any]:
+    form = {"avro": {"registry": setting.registry}} if setting.registry else "json"
+    return {"kafka": {"topic": f"{setting.name}.out", "value_format": form}}
+
+
 def _from_topic(setting: Setting) -> Iterator[Row]:
+    read = Avro(Registry(setting.registry)).decode if setting.registry else orjson.loads
     for record in read_all(setting.connection, f"{setting.name}.out"):
-        row = orjson.loads(record.value)
+        row = read(record.value)
         yield row["kafka_partition"], row["kafka_offset"], row["n"]
 
 
-def _jdbc(setting: Setting, **options: Any) -> dict[str, Any]:
+def _database(setting: Setting, **options: Any) -> dict[str, Any]:
     where = {"url": setting.postgres, "password": setting.password, "table": setting.name}
-    return {"jdbc": where | options}
+    return {"database": where | options}
+
+
+def _sqlite(setting: Setting) -> dict[str, Any]:
+    return {"database": {"url": f"sqlite:///{setting.folder / 'rows.db'}", "table": "rows"}}
+
+
+def _from_sqlite(setting: Setting) -> Iterator[Row]:
+    with closing(sqlite3.connect(setting.folder / "rows.db")) as session:
+        yield from session.execute("SELECT kafka_partition, kafka_offset, n FROM rows")
 
 
 class ForgetfulSink(FilesSink):
@@ -128,11 +154,15 @@ class ForgetfulSink(FilesSink):
 
     name: ClassVar[str] = "forgetful"
 
-    def write(self, batch: Batch) -> None:
-        import os
-        from dataclasses import replace
+    def open(self, opening: Opening) -> Writer:
+        return ForgetfulWriter(self, opening, Folder(opening.spark, self.path))
 
-        super().write(replace(batch, pipeline=f"{batch.pipeline}.{os.getpid()}"))
+
+class ForgetfulWriter(FilesWriter):
+    def write(self, batch: Batch) -> None:
+        name = f"{batch.pipeline}.{os.getpid()}"
+        own = FilesWriter(self.sink, replace(self.opening, pipeline=name), self._folder)
+        own.write(replace(batch, pipeline=name))
 
 
 class LossySink(FilesSink):
@@ -140,6 +170,11 @@ class LossySink(FilesSink):
 
     name: ClassVar[str] = "lossy"
 
+    def open(self, opening: Opening) -> Writer:
+        return LossyWriter(self, opening, Folder(opening.spark, self.path))
+
+
+class LossyWriter(FilesWriter):
     def write(self, batch: Batch) -> None:
         if batch.may_repeat and batch.id:
             batch.rows.write.format("noop").mode("overwrite").save()
@@ -148,22 +183,32 @@ class LossySink(FilesSink):
 
 
 _MOVES = "penstock.pipeline.storage:Folder.move"
-_IN_RENAME = (f"{_MOVES}|before|2", f"{_MOVES}|after|3")
+_ACTS = "penstock.sinks.files.journal:Journal.add"
+_IN_RENAME = (
+    f"{_ACTS}|before|3",
+    f"{_ACTS}|after|3",
+    f"{_MOVES}|before|2",
+    f"{_MOVES}|after|3",
+)
 _JOINS = "penstock.sinks.files.joining:Joining"
 _COMPACTED = {"compact": {"every": "500ms"}}
 _AT_COMMIT = (
-    "penstock.sinks.lake.sink:LakeSink.write|before|2",
-    "penstock.sinks.lake.sink:LakeSink.write|after|1",
+    "penstock.sinks.lake.lake_writer:LakeWriter.write|before|2",
+    "penstock.sinks.lake.lake_writer:LakeWriter.write|after|1",
 )
 _IN_TRANSACTION = (
-    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.settle|before|1",
-    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.commit|before|4",
-    "penstock.sinks.jdbc.postgresql.session:PostgreSQLSession.commit|after|4",
+    "penstock.sinks.database.postgresql.postgresql_session:PostgreSQLSession.settle|before|1",
+    "penstock.sinks.database.postgresql.postgresql_session:PostgreSQLSession.commit|before|4",
+    "penstock.sinks.database.postgresql.postgresql_session:PostgreSQLSession.commit|after|4",
+)
+_IN_SQLITE = (
+    "penstock.sinks.database.sqlite.sqlite_database:SQLiteSession.commit|before|4",
+    "penstock.sinks.database.sqlite.sqlite_database:SQLiteSession.commit|after|4",
 )
 _IN_TASK = (
-    "penstock.sinks.kafka.transaction:Transaction.send|after|1",
-    "penstock.sinks.kafka.transaction:Transaction.commit|before|1",
-    "penstock.sinks.kafka.transaction:Transaction.commit|after|1",
+    "penstock.sinks.kafka.kafka_transaction:Transaction.send|after|1",
+    "penstock.sinks.kafka.kafka_transaction:Transaction.commit|before|1",
+    "penstock.sinks.kafka.kafka_transaction:Transaction.commit|after|1",
 )
 _KEY = ["kafka_partition", "kafka_offset"]
 
@@ -184,7 +229,7 @@ TARGETS = {
         points=(
             f"{_JOINS}._join_one|before|1",
             f"{_JOINS}._replace|before|1",
-            f"{_JOINS}.finish|before|3",
+            "penstock.sinks.files.journal:Journal.finish|before|3",
             f"{_JOINS}.join|after|1",
         ),
     ),
@@ -193,8 +238,8 @@ TARGETS = {
         lambda s: {"delta": {"path": str(s.folder / "table")} | _COMPACTED},
         _from_delta,
         points=(
-            "penstock.sinks.delta.table:DeltaTable.compact|before|1",
-            "penstock.sinks.delta.table:DeltaTable.compact|after|1",
+            "penstock.sinks.delta.delta_table:DeltaTable.compact|before|1",
+            "penstock.sinks.delta.delta_table:DeltaTable.compact|after|1",
         ),
     ),
     "delta, upsert": Target(
@@ -207,22 +252,25 @@ TARGETS = {
         lambda s: {"iceberg": _lake(s) | _COMPACTED},
         _from_iceberg,
         points=(
-            "penstock.sinks.iceberg.table:IcebergTable.compact|before|1",
-            "penstock.sinks.iceberg.table:IcebergTable.compact|after|1",
+            "penstock.sinks.iceberg.iceberg_table:IcebergTable.compact|before|1",
+            "penstock.sinks.iceberg.iceberg_table:IcebergTable.compact|after|1",
         ),
     ),
-    "jdbc": Target(_jdbc, _from_postgres, points=_IN_TRANSACTION),
-    "jdbc, upsert": Target(
-        lambda s: _jdbc(s, mode="upsert", key=_KEY), _from_postgres, points=_IN_TRANSACTION
+    "database": Target(_database, _from_postgres, points=_IN_TRANSACTION),
+    "database, upsert": Target(
+        lambda s: _database(s, mode="upsert", key=_KEY), _from_postgres, points=_IN_TRANSACTION
     ),
-    "kafka": Target(lambda s: {"kafka": {"topic": f"{s.name}.out"}}, _from_topic, points=_IN_TASK),
+    "database, sqlite": Target(_sqlite, _from_sqlite, points=_IN_SQLITE),
+    "kafka": Target(_topic, _from_topic, points=_IN_TASK),
     "forgetful": Target(
-        lambda s: ForgetfulSink(path=str(s.folder / "table")), _from_files, points=_IN_RENAME
+        lambda s: ForgetfulSink(path=str(s.folder / "table")),
+        _from_files,
+        points=(f"{_MOVES}|before|2", f"{_MOVES}|after|3"),
     ),
     "lossy": Target(
         lambda s: LossySink(path=str(s.folder / "table")),
         _from_files,
-        points=("penstock.sinks.files.sink:FilesSink.write|before|2",),
+        points=("penstock.sinks.files.files_writer:FilesWriter.write|before|2",),
     ),
 }
 BROKEN = ("forgetful", "lossy")

@@ -25,7 +25,7 @@ _EXACTLY_ONCE = Delivery.EXACTLY_ONCE
 def database_killed(
     connection: Connection, name: str, folder: Path, *, count: int = 2, **more: Any
 ) -> Outcome:
-    """Kill PostgreSQL with -9 under the `jdbc` sink, and start it again."""
+    """Kill PostgreSQL with -9 under the `database` sink, and start it again."""
     with Postgres(fsync="on") as server:
 
         def trouble() -> None:
@@ -33,7 +33,7 @@ def database_killed(
             server.start()
 
         setting = Setting(connection, name, folder, server.url, PASSWORD)
-        return _survive("jdbc", "database killed", setting, trouble, count=count, **more)
+        return _survive("database", "database killed", setting, trouble, count=count, **more)
 
 
 def broker_killed(name: str, folder: Path, *, count: int = 2, **more: Any) -> Outcome:
@@ -55,7 +55,7 @@ def _survive(
     trouble: Callable[[], None],
     *,
     count: int,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Let one pipeline run while another system is in trouble, so many times."""
     outcome = Outcome(f"{target}; {what}", _EXACTLY_ONCE.value)
@@ -66,9 +66,9 @@ def _survive(
             trouble()
             outcome.rounds += 1
             outcome.kills += 1
-            told(f"{outcome.sink}: {outcome.kills} of {count}")
+            report(f"{outcome.sink}: {outcome.kills} of {count}")
         driver.until_batches(2 * count + 1)
-        assert driver.process.poll() is None, driver.told()
+        assert driver.process.poll() is None, driver.last_output()
         driver.kill()
     finish(target, setting, _EXACTLY_ONCE)
     return counted(target, setting, load.sent, outcome)
@@ -106,18 +106,18 @@ class Peak:
 def database_away(
     connection: Connection, name: str, folder: Path, *, seconds: float, stopped: bool
 ) -> tuple[Outcome, int]:
-    """Stop PostgreSQL for so long under a heavier load; say how it went and the peak of memory.
+    """Stop PostgreSQL for some time under a heavier load; return the outcome and the peak of memory.
 
     Without `stopped` the same run goes undisturbed, to compare with.
     """
     outcome = Outcome(
-        f"jdbc; {'database away' if stopped else 'undisturbed'} {seconds:.0f} s",
+        f"database; {'database away' if stopped else 'undisturbed'} {seconds:.0f} s",
         _EXACTLY_ONCE.value,
     )
     with Postgres(fsync="on") as server:
         setting = Setting(connection, name, folder, server.url, PASSWORD)
         with Load(connection, name, burst=200) as load:
-            driver = Driver("jdbc", setting, _EXACTLY_ONCE)
+            driver = Driver("database", setting, _EXACTLY_ONCE)
             with Peak(driver.process.pid) as peak:
                 driver.until_batches(5)
                 outcome.rounds += 1
@@ -128,6 +128,6 @@ def database_away(
                     server.start()
                 load.finish()
                 eventually(lambda: behind(setting) == 0, timeout=300, every=1)
-                assert driver.process.poll() is None, driver.told()
+                assert driver.process.poll() is None, driver.last_output()
         driver.kill()
-        return counted("jdbc", setting, load.sent, outcome), peak.bytes
+        return counted("database", setting, load.sent, outcome), peak.bytes

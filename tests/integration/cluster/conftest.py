@@ -46,7 +46,7 @@ def there(
     with pytest.MonkeyPatch.context() as patch:
         # Java keeps this folder as its own; no executor works in it.
         patch.chdir(tmp_path_factory.mktemp("driver"))
-        # Two cores are no place for Spark's two hundred tasks after a shuffle, and Delta's fifty.
+        # Two cores are too few for Spark's two hundred tasks after a shuffle, and Delta's fifty.
         few = {"spark.sql.shuffle.partitions": 2, "spark.databricks.delta.snapshotPartitions": 2}
         # Executors live for minutes: they are sooner done without the thorough half of Java's compiler.
         quick = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -57,7 +57,7 @@ def there(
 
 @pytest.fixture
 def definition(connection: Connection, unique: str, tmp_path: Path) -> Callable[..., Path]:
-    """Writes a definition and the modules beside it; `{topic}` and `{folder}` are filled in."""
+    """Writes a definition and the modules next to it; `{topic}` and `{folder}` are filled in."""
 
     def write(text: str, **modules: str) -> Path:
         home = tmp_path / "definition"

@@ -176,7 +176,7 @@ def test_a_database_in_a_file_is_written_by_the_driver(
     definition = pipeline(
         source={"kafka": unique},
         decode={"json": {"schema": "id bigint not null"}},
-        sink={"jdbc": {"url": f"sqlite:///{tmp_path}/trades.db", "table": "trades"}},
+        sink={"database": {"url": f"sqlite:///{tmp_path}/trades.db", "table": "trades"}},
         delivery="exactly-once",
         spark=there,
     )

@@ -66,7 +66,7 @@ SINKS: dict[str, tuple[str, Callable[..., list[int]]]] = {
     "files": ("{files: {path: '{folder}/table'}}", in_files),
     "delta": ("{delta: {path: '{folder}/table'}}", in_delta),
     "kafka": ("{kafka: {topic: '{topic}-out', value: id}}", in_kafka),
-    "postgres": ("{jdbc: {url: '{url}', table: '{topic}'}}", in_postgres),
+    "postgres": ("{database: {url: '{url}', table: '{topic}'}}", in_postgres),
 }
 
 

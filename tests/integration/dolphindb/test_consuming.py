@@ -56,7 +56,8 @@ def test_no_message_in_time_is_an_answer(consumer: Consumer, new_topic: NewTopic
     assert kafka.queuePoll(queue, 50) == NOTHING
     assert kafka.queuePollBatch(queue, 5, 50) == [NOTHING]
     kafka.setQueueTime(queue, 50)
-    assert kafka.eventGetMessage(kafka.queueEvent(queue)) == [NOTHING]
+    with pytest.raises(ConfigError, match="event None has no message"):
+        kafka.eventGetMessage(kafka.queueEvent(queue))
 
 
 @documented("subscribe", "unsubscribe")
@@ -106,23 +107,25 @@ def test_bytes_that_do_not_decode_are_an_error_of_their_message(
     kafka.produce(producer, topic, "key", 8, "DOLPHINDB")
     kafka.assign(consumer, topic, 0, 0)
     error, message = kafka.consumerPoll(consumer, None, "JSON")
-    assert error.startswith("no JSON")
+    assert error.startswith("not JSON")
     assert message is not None
     assert message[1:4] == ("key", b"\x05\x00\x07\x00\x00\x00\x00\x00\x00\x00", 0)
     assert value(kafka.consumerPoll(consumer)) == 8
 
 
 @documented_error("unknown-topic")
-def test_a_topic_that_is_not_there_is_told_by_the_poll(consumer: Consumer, unique: str) -> None:
+def test_a_missing_topic_is_reported_by_the_poll(consumer: Consumer, unique: str) -> None:
     kafka.subscribe(consumer, unique)
     kafka.setConsumerTime(consumer, 1000)
-    error, message = eventually(lambda: (told := kafka.consumerPoll(consumer)) != NOTHING and told)
+    error, message = eventually(
+        lambda: (polled := kafka.consumerPoll(consumer)) != NOTHING and polled
+    )
     assert (unique in error, message) == (True, None)
     assert len(kafka.getAssignment(consumer)) == 0
 
 
 @documented_error("poll-interval")
-def test_too_long_between_two_polls_is_told_in_the_librarys_words(
+def test_too_long_between_two_polls_is_reported_with_the_librarys_message(
     connection: Connection, config: dict[str, Any], ten: str
 ) -> None:
     short = {"session.timeout.ms": "6000", "max.poll.interval.ms": "6000"}
@@ -131,7 +134,7 @@ def test_too_long_between_two_polls_is_told_in_the_librarys_words(
         assert value(kafka.consumerPoll(consumer, 30_000)) == [0]
         # The consumer leaves its group by itself.
         eventually(lambda: not admin.describe_group(config["group.id"]).members)
-        error, message = eventually(lambda: (told := kafka.consumerPoll(consumer))[0] and told)
+        error, message = eventually(lambda: (polled := kafka.consumerPoll(consumer))[0] and polled)
     assert "Application maximum poll interval (6000ms) exceeded" in error
     assert message is None
 
@@ -183,7 +186,7 @@ def test_a_consumer_needs_a_group(config: dict[str, Any]) -> None:
 
 
 @documented("consumer")
-def test_a_consumer_commits_by_itself_unless_told_not_to(
+def test_a_consumer_commits_automatically_unless_disabled(
     connection: Connection, config: dict[str, Any], ten: str
 ) -> None:
     group = config["group.id"]

@@ -20,7 +20,7 @@ def test_the_example_of_the_page_prints_what_it_says(
     with Admin(connection) as admin:
         admin.create_topic(f"{unique}-messages")
     names: dict[str, Any] = {"connection": connection}
-    exec(compile(block.replace("moved", unique), str(PAGE), "exec"), names)
+    exec(compile(block.replace("migrated", unique), str(PAGE), "exec"), names)
     assert capsys.readouterr().out.splitlines() == re.findall(r"# -> (.*)", block)
     names["consumer"].close()
     names["producer"].close()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from tests.integration.dolphindb.documented import documented, documented_error
 
 from penstock import Admin, Connection, Consumer, Producer
 from penstock.compat import dolphindb as kafka
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, PenstockError
 from penstock.testing import eventually
 
 
@@ -47,8 +50,29 @@ def test_each_kind_of_offset_is_a_question_of_its_own(consumer: Consumer, ten: s
     assert found.to_dict("list") == {**nothing, "offset": [3]}
     assert kafka.getOffsetPosition(consumer, ten, 0).to_dict("list") == {**nothing, "offset": [4]}
     assert kafka.getOffset(consumer, ten, 0) == (0, 10)
-    # Of a partition that it does not read, a consumer knows nothing.
-    assert kafka.getOffset(consumer, [ten, ten], [0, 2]) == [(0, 10), (-1001, -1001)]
+    with pytest.raises(PenstockError, match="nknown partition"):
+        kafka.getOffset(consumer, [ten, ten], [0, 2])
+
+
+@documented("getOffset")
+def test_the_ends_of_a_partition_come_from_the_broker_where_nothing_is_known(
+    consumer: Consumer, ten: str
+) -> None:
+    assert kafka.getOffset(consumer, ten, 0) == (0, 10)
+    assert kafka.getOffset(consumer, pd.Series([ten]), np.array([0])) == [(0, 10)]
+    with pytest.raises(ConfigError, match="partition -1 is not allowed"):
+        kafka.getOffset(consumer, ten, -1)
+
+
+@documented("getOffsetInfo", "getOffsetCommitted", "getOffsetPosition", "assign", "commitTopic")
+def test_topics_partitions_and_offsets_are_values_or_vectors(consumer: Consumer, ten: str) -> None:
+    vectors = (np.array([ten]), pd.Series([0]), pa.array([4]))
+    kafka.assign(consumer, *vectors)
+    kafka.commitTopic(consumer, *vectors)
+    for given in (vectors, (ten, 0, 4), ([ten], (0,), [4])):
+        assert kafka.getOffsetCommitted(consumer, *given)["offset"].tolist() == [4]
+        assert kafka.getOffsetPosition(consumer, *given[:2])["topic"].tolist() == [ten]
+        assert kafka.getOffsetInfo(consumer, *given[:2])["offsetCommitted"].tolist() == [4]
 
 
 @documented("storeOffset", "storeConsumedOffset")
@@ -72,7 +96,9 @@ def test_stored_offsets_are_what_is_committed(
 
 
 @documented_error("stores-by-itself")
-def test_a_consumer_that_stores_by_itself_cannot_be_told(consumer: Consumer, ten: str) -> None:
+def test_a_consumer_that_stores_automatically_takes_no_offsets(
+    consumer: Consumer, ten: str
+) -> None:
     kafka.assign(consumer, ten, 0, 0)
     with pytest.raises(ConfigError, match="needs a consumer that does not do it by itself"):
         kafka.storeConsumedOffset(consumer)
@@ -88,14 +114,16 @@ def test_the_metadata_of_a_handle_a_configuration_or_an_address(
     assert kafka.consumerPoll(consumer)[0] == ""
     host, _, port = connection.brokers.partition(":")
     for what in (producer, config, connection.brokers):
-        told = kafka.getMetadata(what)
-        assert list(told) == ["brokers", "consumerGroups", "topics"]
-        assert told["brokers"].to_dict("records") == [{"id": 1, "host": host, "port": int(port)}]
-    told = kafka.getMetadata(consumer)
-    assert told["topics"][ten].to_dict("records") == [
+        metadata = kafka.getMetadata(what)
+        assert list(metadata) == ["brokers", "consumerGroups", "topics"]
+        assert metadata["brokers"].to_dict("records") == [
+            {"id": 1, "host": host, "port": int(port)}
+        ]
+    metadata = kafka.getMetadata(consumer)
+    assert metadata["topics"][ten].to_dict("records") == [
         {"id": 0, "error": "Success", "leader": 1, "replicas": [1]}
     ]
-    group = told["consumerGroups"][config["group.id"]]
+    group = metadata["consumerGroups"][config["group.id"]]
     assert [group[key] for key in ("state", "protocolType", "protocol", "error")] == [
         "Stable",
         "consumer",

@@ -20,7 +20,7 @@ from penstock.formats import find_format
 from penstock.testing import eventually, read_all
 
 NewTopic = Callable[..., str]
-NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+UNREACHABLE = {"bootstrap.servers": "127.0.0.1:1"}
 TABLE = pd.DataFrame({"c1": [1, 2, 3], "c2": ["a", "b", "c"]})
 decode = find_format("dolphindb").decode
 
@@ -32,23 +32,23 @@ def sent(connection: Connection, topic: str) -> list[Any]:
 @documented("producer")
 @documented_error("background")
 def test_a_producer_takes_a_dictionary_and_tells_its_callback_of_errors() -> None:
-    told: list[tuple[str, str, str]] = []
-    with kafka.producer(NOBODY, lambda *what: told.append(what)) as producer:
+    errors: list[tuple[str, str, str]] = []
+    with kafka.producer(UNREACHABLE, lambda *what: errors.append(what)) as producer:
         assert producer.connection.brokers == "127.0.0.1:1"
         # What a poll serves may also be a line for the log.
-        eventually(lambda: (producer.poll(0.1), told)[1])
-    level, name, message = told[0]
+        eventually(lambda: (producer.poll(0.1), errors)[1])
+    level, name, message = errors[0]
     assert (level, name) in {("WARNING", "_TRANSPORT"), ("ERROR", "_ALL_BROKERS_DOWN")}
     assert "127.0.0.1:1" in message or "brokers" in message
 
 
 @documented_error("unresolved")
-def test_a_host_without_an_address_is_told_to_the_callback() -> None:
-    told: list[str] = []
+def test_a_host_without_an_address_is_passed_to_the_callback() -> None:
+    errors: list[str] = []
     config = {"bootstrap.servers": "no-such-host.invalid:9094"}
-    with kafka.producer(config, lambda _level, _name, message: told.append(message)) as producer:
-        eventually(lambda: (producer.poll(0.1), told)[1])
-    assert "Failed to resolve 'no-such-host.invalid:9094'" in told[0]
+    with kafka.producer(config, lambda _level, _name, message: errors.append(message)) as producer:
+        eventually(lambda: (producer.poll(0.1), errors)[1])
+    assert "Failed to resolve 'no-such-host.invalid:9094'" in errors[0]
 
 
 @documented_error("no-brokers")
@@ -59,8 +59,8 @@ def test_a_client_without_brokers_is_refused() -> None:
 
 
 def test_a_callback_that_is_no_function_is_refused() -> None:
-    with pytest.raises(ConfigError, match="errCallback 'told' is not allowed"):
-        kafka.producer(NOBODY, "told")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="errCallback 'log' is not allowed"):
+        kafka.producer(UNREACHABLE, "log")  # type: ignore[arg-type]
 
 
 @documented("produce")
@@ -108,7 +108,7 @@ def test_the_calls_of_the_earlier_version_have_a_boolean_and_may_have_another(
 
 def test_more_values_than_any_version_takes_are_refused(producer: Producer, unique: str) -> None:
     for more in ((0, 0), (False, 0, 0)):
-        with pytest.raises(ConfigError, match=f"{len(more)} values behind the format"):
+        with pytest.raises(ConfigError, match=f"{len(more)} values after the format"):
             kafka.produce(producer, unique, "key", 1, False, *more)
 
 
@@ -124,9 +124,9 @@ def test_a_marshal_type_that_is_none_is_refused(producer: Producer, unique: str)
 
 
 @documented_error("queue-full")
-def test_a_queue_that_stays_full_is_told_in_the_plugins_words(unique: str) -> None:
+def test_a_queue_that_stays_full_is_reported_with_the_plugins_message(unique: str) -> None:
     bounds = {"queue.buffering.max.messages": "2", "message.timeout.ms": "2000"}
-    producer = kafka.producer({**NOBODY, **bounds})
+    producer = kafka.producer({**UNREACHABLE, **bounds})
     producer.queue_timeout = 0.1
     for _ in range(2):
         kafka.produce(producer, unique, "key", "value", "PLAIN")
@@ -189,7 +189,7 @@ def test_sizes_that_are_none_are_refused(sizes: None) -> None:
 def test_kerberos_needs_another_build_of_the_library() -> None:
     with pytest.raises(SetupError, match="has no Kerberos"):
         kafka.producer(
-            {**NOBODY, "sasl.mechanisms": "GSSAPI", "security.protocol": "sasl_plaintext"}
+            {**UNREACHABLE, "sasl.mechanisms": "GSSAPI", "security.protocol": "sasl_plaintext"}
         )
 
 
@@ -207,3 +207,17 @@ kafka.produce(kafka.producer(config), "{topic}", "key", "value", "PLAIN")
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert sent(connection, topic) == [b"value"]
+
+
+@documented("produce")
+def test_none_is_a_value_and_no_tombstone(
+    connection: Connection, producer: Producer, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    kafka.produce(producer, topic, "key", None, "JSON")
+    kafka.produce(producer, topic, "key", None, "DOLPHINDB")
+    producer.produce(topic, "key")
+    kafka.producerFlush(producer)
+    assert sent(connection, topic) == [b"[null]", bytes(3), None]
+    with pytest.raises(FormatError, match="value: plain sends text and bytes"):
+        kafka.produce(producer, topic, "key", None, "PLAIN")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.integration.dolphindb.documented import documented
 
@@ -61,6 +62,15 @@ def test_the_queue_of_a_partition_that_is_not_assigned_is_empty(
     assert kafka.queueLength(queue) == 0
 
 
+@documented("getPartitionQueue")
+def test_the_queues_of_partitions_are_given_for_vectors_too(consumer: Consumer, two: str) -> None:
+    even, odd = kafka.getPartitionQueue(consumer, [two, two], [0, 1])
+    assert kafka.getPartitionQueue(consumer, [two], np.array([1])) is odd
+    assert kafka.getPartitionQueue(consumer, two, 0) is even
+    with pytest.raises(ConfigError, match="must be of one length"):
+        kafka.getPartitionQueue(consumer, two, [0, 1])
+
+
 @documented("setQueueTime", "getQueueTime")
 def test_the_time_of_a_queue_can_be_read_and_set(consumer: Consumer) -> None:
     queue = kafka.getMainQueue(consumer)
@@ -93,7 +103,7 @@ def test_events_tell_of_messages_rebalances_and_commits(consumer: Consumer, two:
     assert kafka.eventGetPart(event) is None
 
     fetched = of_name(consumer, "Fetch")
-    assert (kafka.getEventMessageCount(fetched), kafka.eventGetError(fetched)) == (1, "")
+    assert (kafka.getEventMessageCount(fetched), kafka.eventGetError(fetched)) == (1, "Success")
     # An event may be asked twice.
     for _ in range(2):
         ((error, message),) = kafka.eventGetMessage(fetched)

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from penstock.config import Connection
-from penstock.config.places import cache_dir
+from penstock.config.directories import cache_dir
 
 QUIET = {"log_level": 0}
 

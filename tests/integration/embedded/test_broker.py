@@ -76,8 +76,8 @@ def test_kafkas_own_tool_shows_a_groups_lag(broker: Broker, unique: str) -> None
 def test_a_parent_that_is_killed_leaves_no_java_and_no_files(own_home: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    with parent.stdout as told:
-        pid, folder = told.readline().split()
+    with parent.stdout as output:
+        pid, folder = output.readline().split()
     assert psutil.Process(int(pid)).name() == "java"
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
@@ -85,7 +85,7 @@ def test_a_parent_that_is_killed_leaves_no_java_and_no_files(own_home: Path) -> 
     assert eventually(lambda: not Path(folder).exists())
 
 
-def test_a_setting_that_kafka_refuses_is_told_with_its_log_and_leaves_nothing() -> None:
+def test_a_setting_that_kafka_refuses_is_reported_with_its_log_and_leaves_nothing() -> None:
     broker = Broker(properties={"num.io.threads": "many"})
     with pytest.raises(SetupError) as caught:
         broker.start()
@@ -94,7 +94,7 @@ def test_a_setting_that_kafka_refuses_is_told_with_its_log_and_leaves_nothing() 
     assert broker.children == []
 
 
-def test_a_taken_port_is_told_with_its_holder() -> None:
+def test_a_port_in_use_is_reported_with_its_owner() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(SetupError, match=f"Port {port}.*process {os.getpid()}"):

@@ -1,8 +1,8 @@
-"""One real schema registry for all tests here; each test has topics and subjects of its own."""
+"""A client of the schema registry for all tests here; each test has topics and subjects of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,12 +12,6 @@ from google.protobuf.message_factory import GetMessageClass
 
 from penstock.embedded import SchemaRegistry
 from penstock.formats.registry import Registry
-
-
-@pytest.fixture(scope="session")
-def schema_registry() -> Iterator[SchemaRegistry]:
-    with SchemaRegistry() as started:
-        yield started
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,6 @@ def test_every_example_of_the_page_runs(
 
     blocks = PYTHON.findall(PAGE.read_text())
 
-    assert len(blocks) == 10
+    assert len(blocks) == 12
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), given)

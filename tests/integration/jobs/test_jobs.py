@@ -28,7 +28,7 @@ from penstock import (
 )
 from penstock.errors import ConfigError
 from penstock.jobs import Store
-from penstock.jobs.view import watch
+from penstock.jobs.job_display import watch
 from penstock.testing import eventually, fill, read_all
 
 COLUMNS = "id bigint, name string"
@@ -135,7 +135,7 @@ def test_rows_go_into_tables_outside_of_the_process(
     sink = {
         "files": {"files": place},
         "delta": {"delta": place},
-        "sqlite": {"jdbc": {"url": f"sqlite:///{place}.db", "table": "rows"}},
+        "sqlite": {"database": {"url": f"sqlite:///{place}.db", "table": "rows"}},
     }[kind]
     made = job(filled, Table(COLUMNS, sink), as_dict)
 
@@ -167,7 +167,7 @@ def test_a_record_that_fails_is_counted_kept_and_named(
     stats = made.stats()
 
     assert (stats["processedMsgCount"], stats["failedMsgCount"]) == (2997, 3)
-    assert stats["lastErrMsg"] == f"{topic()}-0-7: KeyError: 'price'"
+    assert stats["lastErrMsg"] == f"{topic()}-0-2007: KeyError: 'price'"
     assert not pd.isna(stats["lastFailedTimestamp"])
     assert stats["state"] == "RUNNING"
     letters = read_all(connection, f"{unique}.dead-letters")
@@ -218,7 +218,7 @@ def test_the_same_call_goes_on_with_another_parser_and_refuses_another_place(
 
 def test_names_are_unique(job: Any, filled: str, unique: str) -> None:
     job(filled, Table(COLUMNS), as_dict)
-    with pytest.raises(ConfigError, match=f"there is a job '{unique}' already"):
+    with pytest.raises(ConfigError, match=f"the job '{unique}' already exists"):
         job(filled, Table(COLUMNS), as_dict)
 
 
@@ -296,7 +296,7 @@ def test_a_parser_by_value_is_kept_and_one_that_cannot_be_kept_is_refused(
         with lock:
             return json.loads(value)
 
-    with pytest.raises(ConfigError, match=r"locked' cannot be kept for the next start: .*lock"):
+    with pytest.raises(ConfigError, match=r"locked' cannot be stored for the next start: .*lock"):
         job(filled, Table(COLUMNS), locked)
     assert jobs.jobs(store) == []
 
@@ -326,7 +326,7 @@ def test_a_job_tells_about_itself(job: Any, filled: str, unique: str) -> None:
     assert "STOPPED" in shown.getvalue()
 
 
-def test_what_is_wrong_is_told_before_anything_is_kept(
+def test_mistakes_are_reported_before_anything_is_stored(
     store: Store, connection: Connection, filled: str
 ) -> None:
     wrong = {

@@ -34,7 +34,7 @@ def write(connection: Connection, topic: str, value: bytes, **overrides: Any) ->
 def read(connection: Connection, topic: str, **overrides: Any) -> bytes | None:
     with Consumer(connection, **overrides) as consumer:
         consumer.assign({(topic, 0): 0})
-        record = consumer.poll(20_000)
+        record = consumer.poll(20)
         return record.value if record else None
 
 

@@ -102,7 +102,7 @@ def test_offsets_at_a_time_are_the_end_where_nothing_is_that_young(
     assert admin.offsets_at(99_000, both) == {(topic, 0): 4, (topic, 1): 0}
 
 
-def test_nothing_asked_is_nothing_told(admin: Admin) -> None:
+def test_an_empty_request_has_an_empty_reply(admin: Admin) -> None:
     assert admin.latest([]) == {}
     assert admin.committed("any", []) == {}
 
@@ -146,7 +146,7 @@ def test_a_described_group_names_its_members_and_what_they_read(
     filled(connection, topic, 1)
     with Consumer(connection, group, **{"auto.offset.reset": "earliest"}) as consumer:
         consumer.subscribe(topic)
-        assert consumer.poll(20_000) is not None
+        assert consumer.poll(20) is not None
         detail = admin.describe_group(group)
     (member,) = detail.members
     assert member.partitions == ((topic, 0), (topic, 1))
@@ -171,18 +171,18 @@ def test_a_missing_group_is_an_error_that_names_it(admin: Admin) -> None:
         admin.describe_group(name)
 
 
-NOBODY = Connection.from_config({"bootstrap.servers": "127.0.0.1:1"})
+UNREACHABLE = Connection.from_config({"bootstrap.servers": "127.0.0.1:1"})
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: Admin(NOBODY, timeout=1).topics(),
-        lambda: Admin(NOBODY, timeout=1).create_topic("t"),
-        lambda: Admin(NOBODY, timeout=1).partitions(["t"]),
-        lambda: Admin(NOBODY, timeout=1).latest([("t", 0)]),
-        lambda: Admin(NOBODY, timeout=1).committed("g"),
-        lambda: GroupOffsets(NOBODY, "g", timeout=1).commit({("t", 0): 1}),
+        lambda: Admin(UNREACHABLE, timeout=1).topics(),
+        lambda: Admin(UNREACHABLE, timeout=1).create_topic("t"),
+        lambda: Admin(UNREACHABLE, timeout=1).partitions(["t"]),
+        lambda: Admin(UNREACHABLE, timeout=1).latest([("t", 0)]),
+        lambda: Admin(UNREACHABLE, timeout=1).committed("g"),
+        lambda: GroupOffsets(UNREACHABLE, "g", timeout=1).commit({("t", 0): 1}),
     ],
     ids=["topics", "create", "partitions", "latest", "committed", "commit"],
 )

@@ -52,7 +52,7 @@ def test_rules_come_back_as_they_were_added(admin: Admin) -> None:
         (AclFilter(permission="deny"), RULES[2:3]),
         (AclFilter(operation="WRITE"), RULES[3:4]),
         (AclFilter(host="10.0.0.1"), RULES[2:3]),
-        (AclFilter(principal="User:nobody"), []),
+        (AclFilter(principal="User:unknown"), []),
     ],
 )
 def test_a_filter_finds_what_agrees_with_every_word(
@@ -102,7 +102,7 @@ def test_a_rule_that_forbids_wins(admin: Admin, guarded: Broker, unique: str) ->
         eventually(lambda: unique not in [topic.name for topic in bob.topics()])
 
 
-def test_who_may_not_see_the_rules_is_told_so_and_not_that_there_are_none(guarded: Broker) -> None:
+def test_a_user_who_may_not_list_acls_gets_an_error_and_not_an_empty_list(guarded: Broker) -> None:
     with (
         Admin(guarded.connection_as("alice")) as alice,
         pytest.raises(TerminalError, match=r"does not allow it.*describe cluster"),
@@ -119,7 +119,7 @@ def test_one_who_may_see_rules_but_no_settings_sees_that_there_are_none(
 ) -> None:
     admin.create_acls([Acl("User:alice", "describe", "cluster")])
     with Admin(guarded.connection_as("alice")) as alice:
-        assert alice.acls(AclFilter(principal="User:nobody")) == []
+        assert alice.acls(AclFilter(principal="User:unknown")) == []
 
 
 @pytest.mark.parametrize("call", ["acls", "create_acls", "delete_acls"])

@@ -33,10 +33,10 @@ def test_metadata_has_the_brokers_and_each_topics_partitions(
     admin: Admin, new_topic: NewTopic
 ) -> None:
     topic = new_topic(2)
-    told = admin.metadata()
-    assert list(told) == ["brokers", "consumerGroups", "topics"]
-    assert [list(row) for row in told["brokers"]] == [["id", "host", "port"]]
-    assert told["topics"][topic] == [
+    reported = admin.metadata()
+    assert list(reported) == ["brokers", "consumerGroups", "topics"]
+    assert [list(row) for row in reported["brokers"]] == [["id", "host", "port"]]
+    assert reported["topics"][topic] == [
         {"id": 0, "error": "Success", "leader": 1, "replicas": [1]},
         {"id": 1, "error": "Success", "leader": 1, "replicas": [1]},
     ]
@@ -57,16 +57,16 @@ def test_metadata_has_each_groups_members_and_what_they_read(
 
     def read() -> Any:
         consumer.poll(0.1)
-        told = admin.metadata()["consumerGroups"][group]
-        return any(member["partitions"] for member in told["members"].values()) and told
+        reported = admin.metadata()["consumerGroups"][group]
+        return any(member["partitions"] for member in reported["members"].values()) and reported
 
     try:
-        told = eventually(read)
+        reported = eventually(read)
     finally:
         consumer.close()
-    ((member_id, member),) = told.pop("members").items()
+    ((member_id, member),) = reported.pop("members").items()
     assert member_id
-    assert told == {
+    assert reported == {
         "state": "Stable",
         "protocolType": "consumer",
         "protocol": {"classic": "roundrobin", "consumer": "uniform"}[protocol],
@@ -136,9 +136,9 @@ def test_what_names_no_cluster_is_refused() -> None:
 def test_a_broker_that_is_away_is_an_error_and_never_an_empty_answer(
     call: Callable[[Admin], object], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    nobody = Connection.from_config({"bootstrap.servers": "127.0.0.1:1"})
+    unreachable = Connection.from_config({"bootstrap.servers": "127.0.0.1:1"})
     with (
-        Admin(nobody, timeout=1) as admin,
+        Admin(unreachable, timeout=1) as admin,
         pytest.raises(BrokerUnavailableError, match=r"127.0.0.1:1"),
     ):
         call(admin)

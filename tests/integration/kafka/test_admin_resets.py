@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka import Consumer
 
 from penstock.config import Connection
+from penstock.embedded.tools import run_tool
 from penstock.errors import ConfigError, TerminalError
 from penstock.kafka import Admin, GroupOffsets, Producer, ResetPlan
-from penstock.testing import consumer_groups_tool, eventually
+from penstock.testing import eventually
 
 NewTopic = Callable[..., str]
 Filled = Callable[..., str]
@@ -41,7 +42,7 @@ def commit(connection: Connection, group: str, offsets: dict[tuple[str, int], in
 
 @pytest.fixture
 def standing(admin: Admin, connection: Connection, group: str, filled: Filled) -> tuple[str, int]:
-    """A partition with the offsets 2 to 9, in which the group stands at 5."""
+    """A partition with the offsets 2 to 9, in which the group is at 5."""
     where = (filled(), 0)
     admin.delete_records({where: 2})
     commit(connection, group, {where: 5})
@@ -50,7 +51,7 @@ def standing(admin: Admin, connection: Connection, group: str, filled: Filled) -
 
 @contextmanager
 def member(connection: Connection, group: str, topic: str) -> Iterator[None]:
-    """Somebody who reads in the group."""
+    """A consumer of the group."""
     how = {"group.id": group, "enable.auto.commit": False}
     consumer = Consumer(connection.librdkafka("consumer", **how) | {"log_level": 0})
     consumer.subscribe([topic])
@@ -147,8 +148,8 @@ def test_a_group_can_be_set_up_before_its_first_start(
         [(0, None, 5, None), (1, None, 5, None)],
     )
     admin.reset(plan)
-    told = consumer_groups_tool(connection, "--describe", "--group", group)
-    shown = re.findall(rf"{topic}\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", told)
+    reported = run_tool("kafka-consumer-groups", connection, ["--describe", "--group", group])
+    shown = re.findall(rf"{topic}\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", reported)
     assert sorted(shown) == [("0", "5", "10", "5"), ("1", "5", "10", "5")]
 
 
@@ -157,11 +158,9 @@ def test_kafkas_own_tool_plans_the_same(
 ) -> None:
     topic = filled(2)
     commit(connection, group, {(topic, 0): 3, (topic, 1): 8})
-    told = consumer_groups_tool(
-        connection, "--group", group, "--reset-offsets", "--shift-by", "4", "--topic", topic,
-        "--dry-run",
-    )  # fmt: skip
-    theirs = {int(p): int(at) for p, at in re.findall(rf"{topic}\s+(\d+)\s+(\d+)", told)}
+    arguments = ["--group", group, "--reset-offsets", "--shift-by", "4", "--topic", topic]
+    reported = run_tool("kafka-consumer-groups", connection, [*arguments, "--dry-run"])
+    theirs = {int(p): int(at) for p, at in re.findall(rf"{topic}\s+(\d+)\s+(\d+)", reported)}
     assert {m.partition: m.new for m in admin.plan_reset(group, "+4").moves} == theirs
     assert theirs == {0: 7, 1: 10}
 
@@ -191,7 +190,7 @@ def test_a_deleted_group_is_gone_with_its_offsets(
     admin.delete_group(group)
     assert group not in [g.name for g in admin.groups()]
     assert admin.committed(group) == {}
-    assert group not in consumer_groups_tool(connection, "--list").split()
+    assert group not in run_tool("kafka-consumer-groups", connection, ["--list"]).split()
 
 
 @pytest.mark.parametrize("call", ["plan_reset", "delete_group"])
@@ -209,7 +208,9 @@ def test_what_cannot_be_planned_says_why(
 ) -> None:
     topic = filled(2)
     commit(connection, group, {(topic, 0): 5})
-    with pytest.raises(ConfigError, match="'soon' is no place to reset to; allowed: earliest"):
+    with pytest.raises(
+        ConfigError, match="'soon' is not a position to reset to; allowed: earliest"
+    ):
         admin.plan_reset(group, "soon")
     with pytest.raises(ConfigError, match=rf"shift of \+1 .* none in {topic}:1; reset these to"):
         admin.plan_reset(group, "+1", topic)

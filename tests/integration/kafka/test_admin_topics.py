@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -18,8 +19,8 @@ NewTopic = Callable[..., str]
 
 def configured(connection: Connection, topic: str) -> dict[str, str]:
     """What is not Kafka's default, as kafka-topics tells it: name=value,name=value,value,..."""
-    told = run_tool("kafka-topics", connection, ["--describe", "--topic", topic])
-    (shown,) = re.findall(r"Configs: (\S*)", told)
+    reported = run_tool("kafka-topics", connection, ["--describe", "--topic", topic])
+    (shown,) = re.findall(r"Configs: (\S*)", reported)
     return dict(re.findall(r"([a-z.]+)=([^=]*?)(?=,[a-z.]+=|$)", shown))
 
 
@@ -43,9 +44,9 @@ def test_altering_sets_and_unsets_and_leaves_the_rest(
         "unclean.leader.election.enable": "true",
     }
     assert admin.describe_topic(topic).config == expected
-    told = configured(connection, topic)
-    assert told.items() >= expected.items()
-    assert told["retention.ms"] == "-1"  # the broker's own again
+    reported = configured(connection, topic)
+    assert reported.items() >= expected.items()
+    assert reported["retention.ms"] == "-1"  # the broker's own again
 
 
 def test_settings_tell_where_they_were_made(admin: Admin, new_topic: NewTopic) -> None:
@@ -123,5 +124,12 @@ def test_a_partition_that_is_not_there_is_an_error_with_those_that_are(
 def test_a_closed_admin_says_so(connection: Connection) -> None:
     admin = Admin(connection)
     admin.close()
-    with pytest.raises(ConfigError, match="closed; make another one"):
+    with pytest.raises(ConfigError, match="closed; create another one"):
         admin.topics()
+
+
+def test_a_client_is_freed_where_its_admin_is_closed(connection: Connection) -> None:
+    with Admin(connection) as admin:
+        admin.topics()
+        client = weakref.ref(admin._ask.client)
+    assert client() is None

@@ -27,7 +27,7 @@ def test_a_poll_that_is_cancelled_again_and_again_loses_no_record(
             while len(found) < count:
                 # More than there is: the poll gathers, and is cancelled with its hands full.
                 try:
-                    batch = await asyncio.wait_for(consumer.poll_batch(count, 60_000), 0.02)
+                    batch = await asyncio.wait_for(consumer.poll_batch(count, 60), 0.02)
                 except asyncio.TimeoutError:
                     batch = await consumer.poll_batch(7, 0)
                 found += [int(record.value) for record in batch]
@@ -55,7 +55,7 @@ def test_what_was_gathered_and_not_handed_out_is_not_committed(
             assert consumer.position() == {(topic, 0): 42}
             await consumer.commit()
             consumer.seek({(topic, 0): 90})
-            assert (await consumer.poll(30_000)).value == b"90"  # type: ignore[union-attr]
+            assert (await consumer.poll(30)).value == b"90"  # type: ignore[union-attr]
 
     asyncio.run(read())
     assert admin.committed(group) == {(topic, 0): 42}
@@ -69,7 +69,7 @@ def test_a_task_that_waits_can_be_woken_from_the_loop(
             consumer.assign(new_topic(), 0, 0)
             asyncio.get_running_loop().call_later(0.2, consumer.wakeup)
             with pytest.raises(WakeupError):
-                await consumer.poll(60_000)
+                await consumer.poll(60)
 
     asyncio.run(read())
 
@@ -114,7 +114,7 @@ def test_the_loop_runs_on_while_a_consumer_waits(
         ticks = 0
         async with AsyncConsumer(connection) as consumer:
             consumer.assign(new_topic(), 0, 0)
-            waiting = asyncio.create_task(consumer.poll(500))
+            waiting = asyncio.create_task(consumer.poll(0.5))
             while not waiting.done():
                 ticks += 1
                 await asyncio.sleep(0.01)

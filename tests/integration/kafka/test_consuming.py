@@ -101,6 +101,31 @@ def test_unsubscribe_ends_a_subscription_and_an_assignment(
         assert consumer.assignment == set()
 
 
+def test_an_assignment_after_a_subscription_is_read(
+    twins: Twins, connection: Connection, group: str, ten: str
+) -> None:
+    revoked: list[Any] = []
+    with twins.consumer(connection, group, **FROM_START) as consumer:
+        consumer.subscribe(ten, on_revoked=lambda _, partitions: revoked.extend(partitions))
+        drained(consumer, 1)
+        consumer.unsubscribe()
+        assert revoked == [(ten, 0)]  # and not when the assignment is read, which it would end
+        consumer.assign(ten, 0, 0)
+        assert len(drained(consumer, 10)) == 10
+        assert consumer.assignment == {(ten, 0)}
+
+
+@pytest.mark.parametrize("own", [{}, {"enable_auto_commit": True}, {"enable_auto_commit": False}])
+def test_records_that_wait_at_the_end_of_a_subscription_are_not_committed(
+    connection: Connection, group: str, ten: str, own: dict[str, Any]
+) -> None:
+    with Consumer(connection, group, **FROM_START, **own) as consumer:
+        consumer.subscribe(ten, on_revoked=lambda gone, _: gone.commit())
+        assert len(drained(consumer, 1)) == 1
+        consumer.unsubscribe()
+        assert consumer.committed([(ten, 0)]) == {(ten, 0): 1}
+
+
 # -- assign
 
 
@@ -120,7 +145,7 @@ def test_assign_takes_a_mapping_scalars_or_vectors(
         assert consumer.assignment == set()
 
 
-def test_the_offsets_of_an_assignment_are_told_until_it_ends(
+def test_the_offsets_of_an_assignment_are_reported_until_it_ends(
     twins: Twins, connection: Connection, group: str, new_topic: NewTopic
 ) -> None:
     topic = new_topic(2)
@@ -130,7 +155,7 @@ def test_the_offsets_of_an_assignment_are_told_until_it_ends(
         assert consumer.assigned_at == {(topic, 0): 4, (topic, 1): 0}
         consumer.unassign()
         assert consumer.assigned_at == {}
-        # Where a group shares its partitions out, nobody says where to begin.
+        # When the group assigns partitions, no start offsets are given.
         consumer.subscribe(topic)
         assert len(drained(consumer, 1)) == 1
         assert consumer.assigned_at == {(topic, 0): -1000, (topic, 1): -1000}
@@ -152,13 +177,13 @@ def test_no_message_in_time_is_a_plain_outcome(
 ) -> None:
     with twins.consumer(connection) as consumer:
         consumer.assign(new_topic(), 0, 0)
-        assert consumer.poll(100) is None
-        assert consumer.poll_batch(3, 100) == []
-        assert consumer.poll_mapping(3, 100) == {}
-        assert consumer.poll_value(100) is None
-        assert consumer.poll_table(3, 100).num_rows == 0
-        with pytest.raises(NoMessageError, match="no message came within 100 ms"):
-            consumer.read(100)
+        assert consumer.poll(0.1) is None
+        assert consumer.poll_batch(3, 0.1) == []
+        assert consumer.poll_mapping(3, 0.1) == {}
+        assert consumer.poll_value(0.1) is None
+        assert consumer.poll_table(3, 0.1).num_rows == 0
+        with pytest.raises(NoMessageError, match=r"no message came within 0\.1 s"):
+            consumer.read(0.1)
 
 
 def test_a_batch_waits_for_its_records_until_the_time_is_up(
@@ -169,7 +194,7 @@ def test_a_batch_waits_for_its_records_until_the_time_is_up(
         consumer.assign(topic, 0, 0)
         later = threading.Timer(0.5, fill, (connection, topic, ["a", "b"]))
         later.start()
-        assert [r.value for r in consumer.poll_batch(2, 30_000)] == [b"a", b"b"]
+        assert [r.value for r in consumer.poll_batch(2, 30)] == [b"a", b"b"]
         later.join()
 
 
@@ -178,22 +203,22 @@ def test_the_forms_of_poll_read_on_one_after_the_other(
 ) -> None:
     with twins.consumer(connection) as consumer:
         consumer.assign(ten, 0, 0)
-        assert consumer.poll(30_000).value == b"0"
+        assert consumer.poll(30).value == b"0"
         assert consumer.poll_value() == b"1"
         assert consumer.poll_mapping(2) == {b"k2": b"2", b"k3": b"3"}
-        assert consumer.read(30_000).value == b"4"
+        assert consumer.read(30).value == b"4"
         assert consumer.poll_table(2)["value"].to_pylist() == [b"5", b"6"]
         for record in consumer:
             assert record.value == b"7"
             break
-        assert [r.value for r in consumer.poll_batch(5, 500)] == [b"8", b"9"]
+        assert [r.value for r in consumer.poll_batch(5, 0.5)] == [b"8", b"9"]
 
 
 def test_max_poll_records_bounds_a_batch(twins: Twins, connection: Connection, ten: str) -> None:
     few = Connection.from_config({**connection.to_config(), "max.poll.records": 3})
     with twins.consumer(few) as consumer:
         consumer.assign(ten, 0, 0)
-        assert [len(consumer.poll_batch(timeout_ms=30_000)) for _ in range(3)] == [3, 3, 3]
+        assert [len(consumer.poll_batch(timeout=30)) for _ in range(3)] == [3, 3, 3]
 
 
 def test_a_table_has_every_column_with_its_type(
@@ -207,7 +232,7 @@ def test_a_table_has_every_column_with_its_type(
         producer.produce(topic, None, None, partition=1, timestamp=5)
     with twins.consumer(connection) as consumer:
         consumer.assign(topic, 1, 0)
-        table = consumer.poll_table(2, 30_000)
+        table = consumer.poll_table(2, 30)
     assert table.schema == pa.schema(
         {
             "key": pa.binary(),
@@ -237,7 +262,7 @@ def test_a_table_may_hold_several_topics(
         fill(connection, topic, [topic])
     with twins.consumer(connection) as consumer:
         consumer.assign(topics, [0, 0], [0, 0])
-        table = consumer.poll_table(2, 30_000)
+        table = consumer.poll_table(2, 30)
     assert sorted(table["topic"].to_pylist()) == topics
     assert table["topic"].to_pylist() == [value.decode() for value in table["value"].to_pylist()]
 
@@ -274,17 +299,17 @@ def test_bytes_that_do_not_decode_are_an_error_of_their_record_alone(
     fill(connection, topic, ['{"a":1}', "{broken", '{"a":2}'])
     with twins.consumer(connection) as consumer:
         consumer.assign(topic, 0, 0)
-        first, broken, last = consumer.poll_batch(3, 30_000, "json")
+        first, broken, last = consumer.poll_batch(3, 30, "json")
     assert (first.value, last.value, first.error, last.error) == ({"a": 1}, {"a": 2}, None, None)
     assert isinstance(broken.error, FormatError)
     assert broken.value == b"{broken"
 
 
 def test_the_poll_time_out_can_be_read_and_set(twins: Twins, connection: Connection) -> None:
-    with twins.consumer(connection, timeout_ms=500) as consumer:
-        assert consumer.timeout_ms == 500
-        consumer.timeout_ms = 100
-        assert consumer.timeout_ms == 100
+    with twins.consumer(connection, timeout=0.5) as consumer:
+        assert consumer.timeout == 0.5
+        consumer.timeout = 0.1
+        assert consumer.timeout == 0.1
 
 
 def test_wakeup_from_another_thread_ends_a_wait(
@@ -294,8 +319,8 @@ def test_wakeup_from_another_thread_ends_a_wait(
         consumer.assign(new_topic(), 0, 0)
         threading.Timer(0.3, consumer.wakeup).start()
         with pytest.raises(WakeupError):
-            consumer.poll(60_000)
-        assert consumer.poll(50) is None
+            consumer.poll(60)
+        assert consumer.poll(0.05) is None
         threading.Timer(0.3, consumer.wakeup).start()
         assert list(consumer) == []
 
@@ -308,7 +333,7 @@ def test_commit_takes_all_a_record_or_offsets(
 ) -> None:
     with twins.consumer(connection, group, **FROM_START) as consumer:
         consumer.assign(ten, 0, 0)
-        records = consumer.poll_batch(4, 30_000)
+        records = consumer.poll_batch(4, 30)
         assert consumer.commit(records[1]) == {(ten, 0): 2}
         assert consumer.committed() == {(ten, 0): 2}
         assert consumer.commit() == {(ten, 0): 4}
@@ -329,16 +354,18 @@ def test_committing_when_nothing_was_consumed_raises(
 def test_a_commit_without_waiting_tells_its_callback(
     twins: Twins, connection: Connection, group: str, ten: str
 ) -> None:
-    told: list[tuple[Any, Any]] = []
-    with twins.consumer(connection, group, on_commit=lambda *what: told.append(what)) as consumer:
+    reported: list[tuple[Any, Any]] = []
+    with twins.consumer(
+        connection, group, on_commit=lambda *what: reported.append(what)
+    ) as consumer:
         consumer.assign(ten, 0, 0)
-        consumer.poll_batch(3, 30_000)
+        consumer.poll_batch(3, 30)
         consumer.commit_async()
-        eventually(lambda: (consumer.poll(50) and False) or told)
-        assert told == [(None, {(ten, 0): 3})]
+        eventually(lambda: (consumer.poll(0.05) and False) or reported)
+        assert reported == [(None, {(ten, 0): 3})]
         consumer.commit_async({(ten, 0): 1})
-        eventually(lambda: (consumer.poll(50) and False) or len(told) == 2)
-        assert told[1] == (None, {(ten, 0): 1})
+        eventually(lambda: (consumer.poll(0.05) and False) or len(reported) == 2)
+        assert reported[1] == (None, {(ten, 0): 1})
 
 
 @pytest.mark.parametrize("everything", [True, False])
@@ -387,9 +414,9 @@ def test_seek_pause_and_resume(twins: Twins, connection: Connection, new_topic: 
         drained(consumer, 10)
         consumer.pause([(topic, 1)])
         consumer.seek({(topic, 0): 3, (topic, 1): 3})
-        assert [r.value for r in consumer.poll_batch(5, 2000)] == [b"6", b"8"]
+        assert [r.value for r in consumer.poll_batch(5, 2)] == [b"6", b"8"]
         consumer.resume([(topic, 1)])
-        assert sorted(r.value for r in consumer.poll_batch(2, 30_000)) == [b"7", b"9"]
+        assert sorted(r.value for r in consumer.poll_batch(2, 30)) == [b"7", b"9"]
 
 
 def test_position_watermarks_and_offsets_for_times(
@@ -399,7 +426,7 @@ def test_position_watermarks_and_offsets_for_times(
     with twins.consumer(connection) as consumer:
         consumer.assign({where: 3})
         assert consumer.position() == {}
-        consumer.poll_batch(2, 30_000)
+        consumer.poll_batch(2, 30)
         assert consumer.position() == {where: 5}
         assert consumer.watermarks() == {where: (0, 10)}
         assert consumer.watermarks([where]) == {where: (0, 10)}
@@ -407,7 +434,7 @@ def test_position_watermarks_and_offsets_for_times(
         assert consumer.offsets_for_times({where: 1_000_000}) == {where: -1}
 
 
-def test_cached_watermarks_ask_nobody(connection: Connection, ten: str) -> None:
+def test_cached_watermarks_make_no_request(connection: Connection, ten: str) -> None:
     with Consumer(connection) as consumer:
         consumer.assign(ten, 0, 3)
         drained(consumer, 1)
@@ -419,8 +446,8 @@ def test_offset_information_of_the_worked_example(
 ) -> None:
     with twins.consumer(connection, group, enable_auto_commit=False) as consumer:
         consumer.assign(ten, 0, 3)
-        consumer.poll(30_000)
-        consumer.poll(30_000)
+        consumer.poll(30)
+        consumer.poll(30)
         row = {"topic": ten, "partition": 0, "minOffset": 0, "maxOffset": 10}
         assert consumer.offset_info(ten, 0).to_pylist() == [
             {**row, "offsetPosition": 5, "offsetCommitted": -1001}
@@ -448,7 +475,7 @@ def test_where_a_new_group_begins(
 ) -> None:
     with Consumer(connection, group, auto_offset_reset=word) as consumer:
         consumer.subscribe(ten)
-        eventually(lambda: consumer.poll(100) or (ten, 0) in consumer.at_end)
+        eventually(lambda: consumer.poll(0.1) or (ten, 0) in consumer.at_end)
         assert consumer.position().get((ten, 0), 10) == (1 if first == 0 else 10)
 
 
@@ -456,7 +483,7 @@ def test_auto_offset_reset_error_is_raised(connection: Connection, group: str, t
     with Consumer(connection, group, auto_offset_reset="error") as consumer:
         consumer.subscribe(ten)
         with pytest.raises(TerminalError, match="_AUTO_OFFSET_RESET"):
-            eventually(lambda: consumer.poll(500))
+            eventually(lambda: consumer.poll(0.5))
 
 
 # -- the group
@@ -486,31 +513,33 @@ def test_rebalance_callbacks_tell_of_partitions_that_come_and_go(
 ) -> None:
     topic = new_topic(4)
     fill(connection, topic, [str(number) for number in range(40)], partitions=4)
-    told: list[tuple[str, list[tuple[str, int]]]] = []
+    reported: list[tuple[str, list[tuple[str, int]]]] = []
     committed: dict[Any, int] = {}
 
     def revoked(consumer: Consumer, partitions: list[tuple[str, int]]) -> None:
-        told.append(("revoked", partitions))
+        reported.append(("revoked", partitions))
         committed.update(consumer.commit(consumer.position(partitions)))
 
     settings = {**FROM_START, **STRATEGIES[strategy]}
     with Consumer(connection, group, **settings) as first:
         first.subscribe(
             topic,
-            on_assigned=lambda _c, partitions: told.append(("assigned", partitions)),
+            on_assigned=lambda _c, partitions: reported.append(("assigned", partitions)),
             on_revoked=revoked,
         )
         assert len(drained(first, 40)) == 40
-        assert sorted(where for kind, some in told for where in some) == [
+        assert sorted(where for kind, some in reported for where in some) == [
             (topic, n) for n in range(4)
         ]
         with Consumer(connection, group, **settings) as second:
             second.subscribe(topic)
-            eventually(lambda: (first.poll(50), second.poll(50)) and len(second.assignment) == 2)
-            eventually(lambda: first.poll(50) or len(first.assignment) == 2)
+            eventually(
+                lambda: (first.poll(0.05), second.poll(0.05)) and len(second.assignment) == 2
+            )
+            eventually(lambda: first.poll(0.05) or len(first.assignment) == 2)
             # What the first one committed at the last moment is where the second one begins.
-            assert second.poll_batch(1, 1000) == []
-            gone = {where for kind, some in told if kind == "revoked" for where in some}
+            assert second.poll_batch(1, 1) == []
+            gone = {where for kind, some in reported if kind == "revoked" for where in some}
             assert gone >= second.assignment
             assert {committed[where] for where in gone} == {10}
 
@@ -524,7 +553,7 @@ def test_on_assigned_may_choose_where_to_begin(
             assert [r.value for r in drained(consumer, 2)] == [b"8", b"9"]
 
 
-def test_lost_partitions_are_told_to_on_lost(
+def test_lost_partitions_are_passed_to_on_lost(
     connection: Connection, admin: Admin, group: str, ten: str
 ) -> None:
     lost: list[Any] = []
@@ -545,7 +574,7 @@ def test_lost_partitions_are_told_to_on_lost(
 
 def _polled(consumer: Consumer) -> None:
     try:
-        consumer.poll(100)
+        consumer.poll(0.1)
     except PenstockError as error:
         assert "_MAX_POLL_EXCEEDED" in str(error)
 
@@ -559,5 +588,5 @@ def test_json_values_of_a_topic_in_a_mapping(
         producer.produce(topic, "a", {"n": 2}, "json")
     with twins.consumer(connection) as consumer:
         consumer.assign(topic, 0, 0)
-        found = consumer.poll_mapping(2, 30_000, "json")
+        found = consumer.poll_mapping(2, 30, "json")
     assert json.dumps(found[b"a"]) == '{"n": 2}'

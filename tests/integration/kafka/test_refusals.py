@@ -22,7 +22,7 @@ def guarded() -> Iterator[Broker]:
 
 
 @pytest.mark.timeout(30)
-def test_a_wrong_password_is_told_at_once_and_never_shown(guarded: Broker) -> None:
+def test_a_wrong_password_is_reported_immediately_and_never_shown(guarded: Broker) -> None:
     settings = guarded.connection.librdkafka() | {"sasl.password": "open-sesame"}
     with pytest.raises(ConfigError, match=r"check sasl.mechanisms, sasl.username") as caught:
         Admin(Connection.from_config(settings), timeout=LONG).topics()
@@ -30,7 +30,7 @@ def test_a_wrong_password_is_told_at_once_and_never_shown(guarded: Broker) -> No
     assert "open-sesame" not in str(caught.value)
 
 
-def test_a_user_without_a_right_is_told_to_ask_for_it(guarded: Broker) -> None:
+def test_a_user_without_a_right_is_advised_to_request_it(guarded: Broker) -> None:
     with Admin(guarded.connection) as admin:
         admin.create_topic("secret")
     alice = guarded.connection_as("alice")

@@ -22,8 +22,8 @@ from penstock.config import Connection
 from penstock.embedded import Broker, Security
 from penstock.embedded.oidc import Issuer
 from penstock.errors import ConfigError, TerminalError
-from penstock.kafka.errors import translate
 from penstock.kafka.handle import Handle
+from penstock.kafka.kafka_errors import translate
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -89,13 +89,13 @@ def test_the_subject_of_the_token_is_the_user_that_acls_bind(
         write(broker.connection_as("alice"), topic, b"x")
 
 
-def test_a_wrong_client_secret_is_told_at_once_and_never_shown(broker: Broker) -> None:
+def test_a_wrong_client_secret_is_reported_immediately_and_never_shown(broker: Broker) -> None:
     message = refused(changed(broker.connection, sasl_oauthbearer_client_secret=WRONG))
     assert "invalid_client" in message
     assert "check sasl.oauthbearer.token.endpoint.url, .client.id and .client.secret" in message
 
 
-def test_a_provider_that_does_not_answer_is_told_at_once(broker: Broker) -> None:
+def test_a_provider_that_does_not_answer_is_reported_immediately(broker: Broker) -> None:
     nowhere = "http://127.0.0.1:9/token"
     message = refused(changed(broker.connection, sasl_oauthbearer_token_endpoint_url=nowhere))
     assert "there is no token to log in with" in message

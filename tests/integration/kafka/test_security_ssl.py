@@ -76,7 +76,7 @@ def test_a_certificate_of_an_unknown_ca_is_refused(strict: Broker, stranger: Aut
 
 
 @pytest.mark.parametrize("password", [WRONG, None])
-def test_a_key_that_does_not_open_is_told_before_anything_is_sent(
+def test_a_key_that_does_not_open_is_reported_before_anything_is_sent(
     strict: Broker, password: str | None
 ) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.key\.password is (wrong|missing)") as caught:

@@ -1,4 +1,4 @@
-"""The three databases of the sink jdbc, as tests see them: options for the sink, and SQL to look with."""
+"""The databases of the sink database, as tests see them: options of the sink, and SQL to look with."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.services.mariadb import MariaDb
 from tests.services.postgres import PASSWORD, Postgres
 
 from penstock.pipeline import Batch, Delivery, Opening
-from penstock.sinks.jdbc.sink import JdbcSink
+from penstock.sinks.database.database_sink import DatabaseSink
 
 EXACT = Delivery.EXACTLY_ONCE
 
 
 @dataclass
-class Place:
+class DatabaseTable:
     """One database, and a table name of the test's own in it."""
 
     kind: str
@@ -41,33 +41,36 @@ class Place:
             return sqlite3.connect(self.server, isolation_level=None)
         return self.server.connect()
 
-    def sink(self, **more: Any) -> JdbcSink:
+    def sink(self, **more: Any) -> DatabaseSink:
         """Return the sink for this table."""
-        return JdbcSink(**{**self.options, "table": self.table, **more})
+        return DatabaseSink(**{**self.options, "table": self.table, **more})
 
-    def prepared(self, schema: str, **more: Any) -> JdbcSink:
-        """Return the sink after its prepare."""
-        sink = self.sink(**more)
-        sink.prepare(self.opening(schema))
-        return sink
+    def prepared(self, schema: str, **more: Any) -> Any:
+        """Return the writer after its prepare."""
+        writer = self.open(self.sink(**more))
+        writer.prepare(self.schema(schema))
+        return writer
 
-    def opening(self, schema: str, pipeline: str = "p") -> Opening:
-        """Return what a sink is told before the first record."""
-        rows = self.spark.createDataFrame([], schema)
-        return Opening(self.spark, rows.schema, pipeline, None, EXACT)  # type: ignore[arg-type]
+    def open(self, sink: DatabaseSink, delivery: Delivery = EXACT) -> Any:
+        """Return the writer of a sink."""
+        return sink.open(Opening(self.spark, "p", None, delivery))  # type: ignore[arg-type]
+
+    def schema(self, columns: str) -> Any:
+        """Return columns as Spark has them."""
+        return self.spark.createDataFrame([], columns).schema
 
     def batch(self, schema: str, rows: list[Any], batch_id: int = 0, **more: Any) -> Batch:
-        """Return rows as a hand-over."""
+        """Return rows as a batch."""
         frame = self.spark.createDataFrame(rows, schema).coalesce(1)
         return self.of(frame, batch_id, **more)
 
     def of(self, rows: Any, batch_id: int = 0, **more: Any) -> Batch:
-        """Return a DataFrame as a hand-over."""
+        """Return a DataFrame as a batch."""
         given = {"pipeline": "p", "epoch": 0, "delivery": EXACT, "connection": None, **more}
         return Batch(rows=rows, id=batch_id, **given)
 
 
-def place(kind: str, server: Any, table: str, spark: Any, folder: Path) -> Place:
+def database_table(kind: str, server: Any, table: str, spark: Any, folder: Path) -> DatabaseTable:
     """Return the database of this kind."""
     if isinstance(server, Postgres):
         options = {"url": server.url, "password": PASSWORD}
@@ -76,4 +79,4 @@ def place(kind: str, server: Any, table: str, spark: Any, folder: Path) -> Place
     else:
         server = str(folder / "data.db")
         options = {"url": f"sqlite:///{server}?timeout=0.5"}
-    return Place(kind, server, table, spark, options)
+    return DatabaseTable(kind, server, table, spark, options)

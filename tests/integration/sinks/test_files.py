@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,20 +13,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from tests.integration.sinks.file_table import Table
 
-from penstock.config import Connection
 from penstock.errors import ConfigError, RefusedError, TerminalError, TransientError
-from penstock.pipeline import Batch, Opening
 from penstock.pipeline.storage import Folder
-from penstock.sinks.files import FilesSink
 
-CONNECTION = Connection(brokers="nowhere:1")
 ODD = [
     None, "", " ", " a ", 'q"q', '""', "a,b", "x\ny", "x\r\ny", "\\", '\\"', "#c", "é漢", "\t", "null",
     ",", 'a"\nb",c',
@@ -41,51 +38,6 @@ def spark() -> Any:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     return tmp_path / "table"
-
-
-class Table:
-    """A sink with its folder: prepared as at a start, written to batch by batch, and read."""
-
-    def __init__(self, spark: Any, place: Path, **options: Any) -> None:
-        self.spark = spark
-        self.place = place
-        self.sink = FilesSink.model_validate({"path": str(place), **options})
-
-    def start(self, schema: str, pipeline: str = "p") -> Table:
-        self.sink.prepare(Opening(self.spark, StructType.fromDDL(schema), pipeline, CONNECTION))
-        return self
-
-    def write(self, number: int, rows: Any, schema: str = "", **more: Any) -> Batch:
-        frame = self.spark.createDataFrame(rows, schema).coalesce(1) if schema else rows
-        options = {"pipeline": "p", "epoch": 0, "connection": CONNECTION} | more
-        batch = Batch(frame, id=number, **options)
-        self.sink.write(batch)
-        return batch
-
-    def files(self) -> list[Path]:
-        return sorted(
-            file
-            for file in self.place.rglob("*")
-            if file.is_file()
-            and not file.name.startswith((".", "_"))
-            and "_penstock" not in file.parts
-        )
-
-    def names(self) -> list[str]:
-        return [file.name.partition("part-")[0] for file in self.files()]
-
-    def hidden(self) -> list[str]:
-        return sorted(
-            each.name for each in (self.place / "_penstock").iterdir() if each.name[0] != "."
-        )
-
-    def column(self, name: str) -> list[Any]:
-        kind = self.sink.format
-        return sorted(
-            value
-            for file in self.files()
-            for value in ds.dataset(file, format=kind).to_table().column(name).to_pylist()
-        )
 
 
 def test_json_has_every_column_in_every_line_and_times_to_the_microsecond(
@@ -144,7 +96,7 @@ def test_csv_keeps_every_text_also_when_files_are_joined(
     table = Table(spark, place, format="csv", compact={"files": 2}).start(schema)
     table.write(0, [(text,) * columns for text in ODD], schema)
     table.write(1, [("one",) * columns], schema)
-    table.sink.tidy(table.write(2, [("two",) * columns], schema))
+    table.maintain(table.write(2, [("two",) * columns], schema))
 
     assert table.names() == ["p~0~2~0~", "p~joined~"]
     with table.files()[1].open(newline="") as lines:
@@ -169,7 +121,7 @@ def test_compression_goes_with_the_format(
     table.start("id int")
     for number in range(3):
         batch = table.write(number, [(number,)], "id int")
-    table.sink.tidy(batch)
+    table.maintain(batch)
 
     assert table.names() == ["p~0~2~0~", "p~joined~"]
     assert all(file.name.endswith(suffix) for file in table.files())
@@ -188,7 +140,7 @@ def test_a_table_takes_a_new_column_and_a_wider_type(spark: Any, place: Path, fo
     table.write(1, [("b", 2**40, None)], wide)
     table = Table(spark, place, **options).start("id int")
     table.write(2, [(3,)], "id int")
-    table.sink.tidy(table.write(3, [(4,)], "id int"))
+    table.maintain(table.write(3, [(4,)], "id int"))
 
     assert table.names() == ["p~0~3~0~", "p~joined~"]
     read = spark.read.schema("id bigint, p decimal(12,4), name string").option("header", "true")
@@ -209,20 +161,21 @@ def test_all_files_written_after_a_change_have_the_table_s_columns(spark: Any, p
 
 
 @pytest.mark.parametrize(
-    ("options", "schema", "told"),
+    ("options", "schema", "reported"),
     [
         ({}, "id string, day date", "has the column 'id' as int, and the rows bring string"),
         ({}, "id double, day date", "has the column 'id' as int, and the rows bring double"),
         ({"format": "json"}, "id int, day date", "has files of format 'parquet'"),
         ({"partition_by": []}, "id int, day date", "folders by day, and 'partition_by' asks for no f"),
         ({"partition_by": ["dya"]}, "id int, day date", "'dya'; did you mean 'day'?"),
+        ({"partition_by": [".day"]}, "id int, `.day` date", "readers pass over folders"),
         ({"partition_by": ["tags"]}, "id int, tags array<int>", "which is array<int>"),
         ({"partition_by": ["id", "day"]}, "id int, day date", "names every column (id, day)"),
         ({}, "id int, day date, lasts interval", "the column 'lasts' is interval"),
     ],
 )  # fmt: skip
 def test_any_other_change_is_refused_and_leaves_the_table_as_it_was(
-    spark: Any, place: Path, options: dict[str, Any], schema: str, told: str
+    spark: Any, place: Path, options: dict[str, Any], schema: str, reported: str
 ) -> None:
     partitioned = {"partition_by": "day"}
     Table(spark, place, **partitioned).start("id int, day date")
@@ -230,7 +183,7 @@ def test_any_other_change_is_refused_and_leaves_the_table_as_it_was(
     with pytest.raises(ConfigError) as caught:
         Table(spark, place, **(partitioned | options)).start(schema)
 
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     Table(spark, place, **partitioned).start("id int, day date")
 
 
@@ -333,23 +286,28 @@ def test_a_batch_that_fails_leaves_nothing_in_the_table_and_the_next_start_clear
     other.mkdir()
 
     assert table.files() == []
-    assert table.hidden() == ["other~0~0~0", "p~0~0~0", "table-1.json"]
-    table.start("id bigint")
+    assert [name.partition(".")[0] for name in table.hidden()] == [
+        "other~0~0~0",
+        "p~0~0~0",
+        "table-1",
+    ]
+    table.start("id bigint").write(0, [(1,)], "id bigint")
     assert table.hidden() == ["other~0~0~0", "table-1.json"]
+    assert table.column("id") == [1]
 
 
 def test_a_full_disk_is_a_reason_to_wait_and_no_reason_to_stop_for_joining(
     spark: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
-        raise PySparkException("java.io.IOException: No space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     table = Table(spark, place, compact={"files": 2}).start("id int")
     for number in range(3):
         batch = table.write(number, [(number,)], "id int")
     with monkeypatch.context() as broken:
-        broken.setattr("penstock.sinks.files.writing.Files._save", full)
-        table.sink.tidy(batch)
+        broken.setattr("penstock.sinks.files.file_writing.Files._save", full)
+        table.maintain(batch)
         with pytest.raises(TransientError, match=f"no space left under {place}: free some"):
             table.write(3, [(3,)], "id int")
 
@@ -367,7 +325,7 @@ def test_odd_names_of_folders_and_columns_lose_no_row(
         rows = [(number, zone, 1) for zone in ("a:b/c", "%", "", None, "{x}[y]*")]
         table.write(number, rows, schema, may_repeat=True)
         batch = table.write(number, rows, schema, may_repeat=True)
-    table.sink.tidy(batch)
+    table.maintain(batch)
 
     assert table.names().count("p~joined~") == 4  # null and the empty text share a folder
     assert table.column("id") == [0] * 5 + [1] * 5 + [2] * 5
@@ -377,7 +335,7 @@ def test_a_place_may_be_a_uri(spark: Any, place: Path) -> None:
     table = Table(spark, place, path=f"file://{place}", compact={"files": 2}).start("id int")
     for number in range(3):
         batch = table.write(number, [(number,)], "id int")
-    table.sink.tidy(batch)
+    table.maintain(batch)
 
     assert table.column("id") == [0, 1, 2]
     assert table.names() == ["p~0~2~0~", "p~joined~"]
@@ -390,7 +348,7 @@ def test_only_this_pipeline_s_earlier_batches_are_joined(spark: Any, place: Path
     table.write(1, [(2,)], "id int", part=2)
     table.write(0, [(3,)], "id int", pipeline="p.dead-letters")
     table.write(12, [(4,)], "id int", part=1)
-    table.sink.tidy(table.write(12, [(5,)], "id int", part=2))
+    table.maintain(table.write(12, [(5,)], "id int", part=2))
 
     assert table.names() == ["p.dead-letters~0~0~0~", "p~0~12~1~", "p~0~12~2~", "p~joined~"]
     # The last batch may be run again, in parts as before.
@@ -405,9 +363,9 @@ def test_few_small_files_stay_and_so_do_large_ones(spark: Any, place: Path) -> N
     small = len(table.files()) - len(large)
     for number in range(1, 4 - small):
         batch = table.write(number, spark.range(1).coalesce(1))
-        table.sink.tidy(batch)
+        table.maintain(batch)
     before = table.names()
-    table.sink.tidy(table.write(9, spark.range(1).coalesce(1)))
+    table.maintain(table.write(9, spark.range(1).coalesce(1)))
 
     assert large
     assert "p~joined~" not in before
@@ -418,10 +376,10 @@ def test_few_small_files_stay_and_so_do_large_ones(spark: Any, place: Path) -> N
 def test_joining_waits_for_its_time(spark: Any, place: Path) -> None:
     table = Table(spark, place, compact={"files": 2, "every": "1h"}).start("id int")
     for number in range(6):
-        table.sink.tidy(table.write(number, [(number,)], "id int"))
+        table.maintain(table.write(number, [(number,)], "id int"))
 
     assert table.names() == [f"p~0~{number}~0~" for number in range(6)]
-    table.start("id int").sink.tidy(table.write(6, [(6,)], "id int"))
+    table.start("id int").maintain(table.write(6, [(6,)], "id int"))
     assert table.names() == ["p~0~6~0~", "p~joined~"]
 
 
@@ -437,15 +395,15 @@ def _crash_at(monkeypatch: pytest.MonkeyPatch, moment: int) -> None:
     """Let the given one of all changes to the folder, counted from 0, not happen, nor any after it."""
     done = iter(range(moment))
 
-    def until(change: Callable[..., None]) -> Callable[..., None]:
-        def changed(*given: Any) -> None:
+    def until(change: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*given: Any) -> Any:
             if next(done, None) is None:
                 raise CrashError
-            change(*given)
+            return change(*given)
 
         return changed
 
-    for name in ("move", "remove", "write"):
+    for name in ("move", "remove", "write", "create"):
         monkeypatch.setattr(Folder, name, until(getattr(Folder, name)))
 
 
@@ -475,8 +433,8 @@ def test_a_crash_at_any_moment_of_joining_loses_and_doubles_nothing(
     def join(moment: int) -> None:
         copy = shutil.copytree(first.place, tmp_path / f"copy-{moment}")
         crashed[moment] = Table(spark, copy, **options)
-        crashed[moment].sink._table = first.sink._table
-        crashed[moment].sink.tidy(batch)
+        crashed[moment].writer()._table = first.writer()._table
+        crashed[moment].maintain(batch)
 
     for moment in _moments(monkeypatch, join):
         table = crashed[moment]
@@ -488,7 +446,7 @@ def test_a_crash_at_any_moment_of_joining_loses_and_doubles_nothing(
         assert table.column("id") == list(range(6)), moment
         # The last batch is run again, and small files are joined again.
         again = [(4, 0), (5, 1)]
-        table.sink.tidy(table.write(2, again, "id int, half int"))
+        table.maintain(table.write(2, again, "id int, half int"))
         assert table.column("id") == list(range(6)), moment
         assert table.names().count("p~joined~") == 2
         assert table.hidden() == ["table-1.json"]
@@ -516,10 +474,11 @@ def test_a_journal_whose_file_is_gone_removes_nothing(spark: Any, place: Path) -
     table = Table(spark, place).start("id int")
     table.write(0, [(1,)], "id int")
     (file,) = table.files()
-    journal = {"added": {"_penstock/p~joined/x": "p~joined~x"}, "removed": [file.name]}
-    (place / "_penstock" / "p~joined.json").write_text(json.dumps(journal))
+    added = {"_penstock/p~joined~0~0~0/x": "p~joined~x"}
+    act = {"mark": [0, 0, 0], "added": added, "removed": [file.name]}
+    (place / "_penstock" / "log" / "p" / f"{9:020}.json").write_text(json.dumps(act))
 
-    with pytest.raises(TerminalError, match="remove that journal"):
+    with pytest.raises(TerminalError, match="is not there: bring it back"):
         table.start("id int")
 
     assert table.column("id") == [1]

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from penstock.config import Connection
 from penstock.errors import ConfigError
-from penstock.pipeline import Batch, Delivery, Opening
+from penstock.pipeline import Batch, Delivery, LastWrite, Mark, Opening, Writer
 from penstock.sinks.iceberg import IcebergSink
 
 CONNECTION = Connection(brokers="nowhere:1")
@@ -25,16 +25,16 @@ def spark() -> Any:
     return spark_session()
 
 
-def start(spark: Any, sink: IcebergSink, schema: str = ROWS) -> IcebergSink:
-    fields = StructType.fromDDL(schema)
-    sink.prepare(Opening(spark, fields, "p", CONNECTION, Delivery.EXACTLY_ONCE))
-    return sink
+def start(spark: Any, sink: IcebergSink, schema: str = ROWS) -> Writer:
+    writer = sink.open(Opening(spark, "p", CONNECTION, Delivery.EXACTLY_ONCE))
+    writer.prepare(StructType.fromDDL(schema))
+    return writer
 
 
-def write(spark: Any, sink: IcebergSink, number: int, *rows: Any) -> Batch:
+def write(spark: Any, writer: Writer, number: int, *rows: Any) -> Batch:
     frame = spark.createDataFrame(rows, ROWS).coalesce(1)
     batch = Batch(frame, "p", 0, number, CONNECTION, delivery=Delivery.EXACTLY_ONCE)
-    sink.write(batch)
+    writer.write(batch)
     return batch
 
 
@@ -43,8 +43,8 @@ def sink_in(folder: Path, **options: Any) -> IcebergSink:
     return IcebergSink.model_validate(given)
 
 
-def count(spark: Any, sink: IcebergSink) -> int:
-    return int(spark.table(sink.target(spark).sql).count())
+def count(spark: Any, writer: Any) -> int:
+    return int(spark.table(writer.sink.target(spark).sql).count())
 
 
 def test_a_table_without_a_warehouse_names_its_catalog() -> None:
@@ -61,20 +61,20 @@ def test_a_catalog_of_the_session_is_used(spark: Any, tmp_path: Path) -> None:
     settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop"}
     for key, value in (settings | {".warehouse": str(tmp_path)}).items():
         spark.conf.set(f"spark.sql.catalog.mine{key}", value)
-    sink = start(spark, IcebergSink(table="mine.db.trades"))
-    write(spark, sink, 0, (1, None))
-    write(spark, sink, 0, (1, None))
+    writer = start(spark, IcebergSink(table="mine.db.trades"))
+    write(spark, writer, 0, (1, None))
+    write(spark, writer, 0, (1, None))
 
     assert [row["id"] for row in spark.table("mine.db.trades").collect()] == [1]
 
 
 @pytest.mark.parametrize("given", ["days(at)", "bucket(4, id)", "truncate(10, id)"])
 def test_a_table_is_divided_by_functions_of_columns(spark: Any, tmp_path: Path, given: str) -> None:
-    sink = start(spark, sink_in(tmp_path, partition_by=given))
-    assert sink.target(spark).partitions() == [given]
+    writer = start(spark, sink_in(tmp_path, partition_by=given))
+    assert writer.sink.target(spark).partitions() == [given]
     start(spark, sink_in(tmp_path, partition_by=given.replace(" ", "")))
-    write(spark, sink, 0, (1, None))
-    assert count(spark, sink) == 1
+    write(spark, writer, 0, (1, None))
+    assert count(spark, writer) == 1
 
 
 @pytest.mark.parametrize("given", ["weeks(at)", "bucket(id)", "days(4, at)", "days("])
@@ -90,19 +90,35 @@ def test_a_decimal_with_more_digits_behind_the_point_is_refused(spark: Any, tmp_
 
 
 def test_a_mark_outlives_the_snapshots(spark: Any, tmp_path: Path) -> None:
-    sink = start(spark, sink_in(tmp_path, compact={"keep": "1h"}))
+    writer = start(spark, sink_in(tmp_path, compact={"keep": "1h"}))
     for number in range(5):
-        batch = write(spark, sink, number, (number, None))
-    sink.tidy(batch)
-    table = sink.target(spark)
+        batch = write(spark, writer, number, (number, None))
+    writer.maintain(batch)
+    table = writer.sink.target(spark)
     _expire_all_but_the_head(table)
     assert [snapshot.operation() for snapshot in table._loaded().snapshots()] == ["replace"]
 
-    write(spark, sink, 4, (4, None))
-    assert count(spark, sink) == 5
-    write(spark, sink, 5, (5, None))
+    write(spark, writer, 4, (4, None))
+    assert count(spark, writer) == 5
+    write(spark, writer, 5, (5, None))
     assert table.newest("p") == (0, 5, 0)
-    assert count(spark, sink) == 6
+    assert count(spark, writer) == 6
+
+
+def test_marks_of_an_older_release_are_known_without_ranges(spark: Any, tmp_path: Path) -> None:
+    writer = start(spark, sink_in(tmp_path))
+    table = writer.sink.target(spark)
+    table._allow_staging()
+    spark.conf.set("spark.wap.id", "p~0~3~0")
+    table.append(spark.createDataFrame([(1, None)], ROWS))
+    spark.conf.unset("spark.wap.id")
+    (staged,) = table._loaded().snapshots()
+    table._loaded().manageSnapshots().cherrypick(staged.snapshotId()).commit()
+
+    assert writer.last_write() == LastWrite(Mark(0, 3, 0))
+    write(spark, writer, 3, (1, None))
+    assert writer.claim(7) == LastWrite(Mark(0, 3, 0))
+    assert count(spark, writer) == 1
 
 
 def _expire_all_but_the_head(table: Any) -> None:
@@ -111,24 +127,24 @@ def _expire_all_but_the_head(table: Any) -> None:
 
 
 def test_what_a_crash_left_staged_is_no_part_of_the_table(spark: Any, tmp_path: Path) -> None:
-    sink = start(spark, sink_in(tmp_path))
-    table = sink.target(spark)
+    writer = start(spark, sink_in(tmp_path))
+    table = writer.sink.target(spark)
     table._allow_staging()
     spark.conf.set("spark.wap.id", "p~0~0~0")
     table.append(spark.createDataFrame([(1, None)], ROWS))
     spark.conf.unset("spark.wap.id")
-    assert count(spark, sink) == 0
+    assert count(spark, writer) == 0
 
-    write(spark, sink, 0, (1, None))
-    write(spark, sink, 0, (1, None))
-    assert count(spark, sink) == 1
+    write(spark, writer, 0, (1, None))
+    write(spark, writer, 0, (1, None))
+    assert count(spark, writer) == 1
 
 
 def test_an_append_is_published_on_top_of_what_others_wrote_meanwhile(
     spark: Any, tmp_path: Path
 ) -> None:
-    sink = start(spark, sink_in(tmp_path))
-    table = sink.target(spark)
+    writer = start(spark, sink_in(tmp_path))
+    table = writer.sink.target(spark)
     batch = Batch(spark.range(0), "p", 0, 0, CONNECTION, delivery=Delivery.EXACTLY_ONCE)
     rows = spark.createDataFrame([(1, None)], ROWS)
     with table.marked(batch):
@@ -138,5 +154,5 @@ def test_an_append_is_published_on_top_of_what_others_wrote_meanwhile(
         spark.conf.set("spark.wap.id", batch.label)
 
     assert table.newest("p") == batch.mark
-    write(spark, sink, 0, (1, None))
-    assert count(spark, sink) == 2
+    write(spark, writer, 0, (1, None))
+    assert count(spark, writer) == 2

@@ -17,12 +17,12 @@ from penstock import Admin, Connection, Consumer, start
 from penstock.embedded import Broker, Security
 from penstock.errors import ConfigError, FencedError, RefusedError, TerminalError
 from penstock.kafka import Acl
-from penstock.pipeline import Batch, Delivery, Opening, Reading
+from penstock.pipeline import CLAIMED, Batch, Delivery, Mark, Opening, Reading, Writer
 from penstock.record import Record
-from penstock.sinks.kafka import KafkaSink
-from penstock.sinks.kafka.transaction import Transaction
+from penstock.sinks.kafka import KafkaSink, through_spark
+from penstock.sinks.kafka.kafka_transaction import Transaction
 from penstock.sources.kafka import KafkaSource
-from penstock.testing import fill, read_all
+from penstock.testing import eventually, fill, read_all
 
 PER_PARTITION = 10
 BOTH = pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.EXACTLY_ONCE])
@@ -33,6 +33,12 @@ def spark() -> Any:
     from penstock.engine import spark_session
 
     return spark_session()
+
+
+def write(sink: KafkaSink, batch: Batch) -> None:
+    opening = Opening(batch.rows.sparkSession, batch.pipeline, batch.connection, batch.delivery)
+    with sink.open(opening) as writer:
+        writer.write(batch)
 
 
 class Copy:
@@ -66,7 +72,13 @@ class Copy:
         return records.selectExpr("CAST(value AS STRING) AS value", "partition", "offset")
 
     def write(self, batch: Batch, **options: Any) -> None:
-        KafkaSink(**{"topic": self.target, "value": "value", **options}).write(batch)
+        write(KafkaSink(**{"topic": self.target, "value": "value", **options}), batch)
+
+    def open(self, *partitions: tuple[str, int]) -> Writer:
+        """Open the sink for records of these partitions."""
+        exact = Delivery.EXACTLY_ONCE
+        opening = Opening(self.spark, self.name, self.connection, exact, partitions)
+        return KafkaSink(topic=self.target, value="value").open(opening)
 
     def numbers(self) -> list[int]:
         return sorted(orjson.loads(record.value)["n"] for record in self.written())
@@ -115,7 +127,7 @@ def test_columns_become_key_headers_topic_and_partition_and_a_null_value_is_a_to
         "place", f.when(f.col("place") == "other", other)
     )
 
-    sink.write(Batch(rows, unique, 0, 0, connection, delivery=delivery))
+    write(sink, Batch(rows, unique, 0, 0, connection, delivery=delivery))
 
     here = {record.key: record for record in read_all(connection, unique)}
     assert {key: (each.value, each.partition) for key, each in here.items()} == {
@@ -134,12 +146,29 @@ def test_without_a_value_column_all_others_are_one_json_object(
     fill(connection, unique, [])
     rows = spark.createDataFrame([(1, "a", None)], "id int, name string, `odd.name` string")
 
-    KafkaSink(topic=unique, key="id").write(
-        Batch(rows, unique, 0, 0, connection, delivery=delivery)
-    )
+    batch = Batch(rows, unique, 0, 0, connection, delivery=delivery)
+    write(KafkaSink(topic=unique, key="id"), batch)
 
     (record,) = read_all(connection, unique)
     assert (record.key, orjson.loads(record.value)) == (b"1", {"name": "a", "odd.name": None})
+
+
+def test_times_in_json_have_their_microseconds(
+    spark: Any, connection: Connection, unique: str
+) -> None:
+    fill(connection, unique, [])
+    rows = spark.sql(
+        "SELECT TIMESTAMP '2024-01-31 12:00:00.123456Z' AS at, "
+        "array(TIMESTAMP_NTZ '0001-01-01 00:00:00.000001') AS local"
+    )
+
+    write(KafkaSink(topic=unique), Batch(rows, unique, 0, 0, connection))
+
+    (record,) = read_all(connection, unique)
+    assert orjson.loads(record.value) == {
+        "at": "2024-01-31T12:00:00.123456Z",
+        "local": ["0001-01-01T00:00:00.000001"],
+    }
 
 
 def test_a_key_goes_to_the_same_partition_whatever_the_delivery(
@@ -149,7 +178,7 @@ def test_a_key_goes_to_the_same_partition_whatever_the_delivery(
     rows = spark.createDataFrame([(f"key {n}",) for n in range(50)], "name string")
     for delivery in (Delivery.AT_LEAST_ONCE, Delivery.EXACTLY_ONCE):
         batch = Batch(rows, unique, 0, 0, connection, delivery=delivery)
-        KafkaSink(topic=unique, key="name", value="name").write(batch)
+        write(KafkaSink(topic=unique, key="name", value="name"), batch)
 
     places: dict[bytes, list[int]] = {}
     for record in read_all(connection, unique):
@@ -159,7 +188,7 @@ def test_a_key_goes_to_the_same_partition_whatever_the_delivery(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"key": "nam"}, "did you mean 'name'"),
         ({"partition": "name"}, "'name', which is string: it must be a whole number"),
@@ -168,17 +197,18 @@ def test_a_key_goes_to_the_same_partition_whatever_the_delivery(
     ],
 )
 def test_a_column_that_cannot_be_what_it_is_named_for_is_refused_at_the_start(
-    spark: Any, connection: Connection, unique: str, options: dict[str, str], told: str
+    spark: Any, connection: Connection, unique: str, options: dict[str, str], reported: str
 ) -> None:
-    opening = Opening(spark, StructType.fromDDL(SCHEMA), unique, connection)
-    with pytest.raises(ConfigError, match=told):
-        KafkaSink.model_validate({"topic": unique, **options}).prepare(opening)
+    sink = KafkaSink.model_validate({"topic": unique, **options})
+    with pytest.raises(ConfigError, match=reported):
+        sink.open(Opening(spark, unique, connection)).prepare(StructType.fromDDL(SCHEMA))
 
 
 def test_a_topic_that_is_missing_is_made_at_the_start(
     spark: Any, connection: Connection, unique: str
 ) -> None:
-    KafkaSink(topic=unique).prepare(Opening(spark, StructType.fromDDL("a int"), unique, connection))
+    writer = KafkaSink(topic=unique).open(Opening(spark, unique, connection))
+    writer.prepare(StructType.fromDDL("a int"))
     with Admin(connection) as admin:
         assert len(admin.partitions([unique])) == 1
 
@@ -186,8 +216,17 @@ def test_a_topic_that_is_missing_is_made_at_the_start(
 @BOTH
 @pytest.mark.parametrize("what", ["size", "partition", "topic"])
 def test_a_row_that_kafka_refuses_is_refused_and_nothing_of_it_is_seen(
-    spark: Any, connection: Connection, unique: str, delivery: Delivery, what: str
+    spark: Any,
+    connection: Connection,
+    unique: str,
+    delivery: Delivery,
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Java's producer waits a minute for a partition that is not there.
+    options = through_spark._options
+    brief = {"kafka.max.block.ms": "5000"}
+    monkeypatch.setattr(through_spark, "_options", lambda *given: options(*given) | brief)
     with Admin(connection) as admin:
         admin.create_topic(unique, config={"max.message.bytes": 3000})
     bad = {
@@ -197,10 +236,11 @@ def test_a_row_that_kafka_refuses_is_refused_and_nothing_of_it_is_seen(
     }[what]
     rows = spark.createDataFrame([("good", None, None), bad], "v string, p int, t string")
     sink = KafkaSink(topic=unique, value="v", partition="p", topic_column="t")
-    sink.prepare(Opening(spark, rows.schema, unique, connection, delivery))
+    writer = sink.open(Opening(spark, unique, connection, delivery))
+    writer.prepare(rows.schema)
 
     with pytest.raises(RefusedError):
-        sink.write(Batch(rows.coalesce(1), unique, 0, 0, connection, delivery=delivery))
+        writer.write(Batch(rows.coalesce(1), unique, 0, 0, connection, delivery=delivery))
 
     assert b"bad" not in {record.value for record in read_all(connection, unique)}
     if delivery is Delivery.EXACTLY_ONCE:
@@ -305,11 +345,45 @@ def test_a_zombie_is_fenced_and_what_it_left_open_is_not_seen(copy: Copy) -> Non
     assert b"half" in uncommitted(copy)
 
 
+def test_the_epoch_is_known_after_the_topic_that_was_read_is_recreated(copy: Copy) -> None:
+    """Kafka removes the marks at its partitions with it."""
+    writer = copy.open(*copy.ranges)
+    writer.claim(7)
+    with Admin(copy.connection) as admin:
+        admin.delete_topic(copy.source)
+        admin.create_topic(copy.source, 2)
+        eventually(lambda: admin.committed(f"{copy.name}.sink").keys() == {(copy.target, 0)})
+
+    known = writer.last_write()
+
+    assert known is not None
+    assert known.mark == Mark(7, CLAIMED, 0)
+    assert not known.ranges
+    with pytest.raises(FencedError):
+        writer.claim(7)
+
+
+def test_a_record_that_was_refused_before_is_not_taken_for_written(copy: Copy) -> None:
+    """The parts after it were written meanwhile; only its own mark shows that it was written."""
+    first = (copy.source, 0)
+    after = copy.batch(ranges={first: (5, 10)}, part=3)
+    copy.write(after)
+    writer = copy.open(first)
+    refused = copy.batch(ranges={first: (2, 3)}, part=9, again=True)
+
+    assert writer.has(after)
+    assert not writer.has(refused)
+    copy.write(refused)
+    assert writer.has(refused)
+    copy.write(refused)
+    assert len(copy.written()) == 6
+
+
 def uncommitted(copy: Copy) -> set[bytes | None]:
     with Consumer(copy.connection, isolation_level="read_uncommitted") as consumer:
         consumer.assign({(copy.target, at): 0 for at in (0, 1)})
         found: set[bytes | None] = set()
-        while len(found) < len(EVERY) + 1 and (record := consumer.poll(10_000)):
+        while len(found) < len(EVERY) + 1 and (record := consumer.poll(10)):
             found.add(record.value)
     return found
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from penstock import start
 from penstock.config import Connection
-from penstock.errors import ConfigError, RefusedError, SetupError, TransientError
-from penstock.pipeline import Batch, Delivery, Opening, registry
+from penstock.errors import ConfigError, FencedError, RefusedError, SetupError, TransientError
+from penstock.pipeline import Batch, Delivery, Mark, Opening, registry
 from penstock.testing import eventually, fill
 
 CONNECTION = Connection(brokers="nowhere:1")
@@ -42,10 +42,12 @@ class Table:
         self.sink: Any = registry.component("sink", kind).model_validate(place | options)
 
     def start(self, schema: str = ROWS, pipeline: str = "p") -> Table:
-        self.sink.prepare(
-            Opening(self.spark, StructType.fromDDL(schema), pipeline, CONNECTION, **EXACT)
-        )
+        self.writer = self.open(pipeline)
+        self.writer.prepare(StructType.fromDDL(schema))
         return self
+
+    def open(self, pipeline: str = "p") -> Any:
+        return self.sink.open(Opening(self.spark, pipeline, CONNECTION, **EXACT))
 
     def write(self, number: int, rows: Any, schema: str = ROWS, **more: Any) -> Batch:
         frame = self.spark.createDataFrame(rows, schema).coalesce(1)
@@ -54,7 +56,7 @@ class Table:
     def put(self, frame: Any, number: int, **more: Any) -> Batch:
         options = {"pipeline": "p", "epoch": 0, "connection": CONNECTION, **EXACT} | more
         batch = Batch(frame, id=number, **options)
-        self.sink.write(batch)
+        self.writer.write(batch)
         return batch
 
     @property
@@ -100,7 +102,8 @@ def test_marks_tell_parts_epochs_and_pipelines_apart(table: Any) -> None:
     for _ in range(2):
         trades.write(0, [(4, "of another pipeline")], pipeline="p.dead-letters")
     trades.write(0, [(5, "of the next epoch")], epoch=1)
-    trades.write(8, [(6, "of an epoch that is over")])
+    with pytest.raises(FencedError, match="another process runs the pipeline 'p'"):
+        trades.write(8, [(6, "of an epoch that is over")])
 
     assert [row[0] for row in trades.rows()] == [1, 2, 3, 4, 5]
 
@@ -186,6 +189,34 @@ def test_a_table_gains_columns_and_its_types_grow(table: Any) -> None:
     assert trades.columns()["cost"] == "decimal(10,2)"
 
 
+@pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": "id"}])
+def test_a_column_that_the_table_lost_since_the_start_fails_the_batch(
+    mode: dict[str, str], table: Any
+) -> None:
+    trades = table(properties={"delta.columnMapping.mode": "name"}, **mode).start()
+    trades.write(0, [(1, "a")])
+    trades.spark.sql(f"ALTER TABLE {trades.target.sql} DROP COLUMN name")
+
+    with pytest.raises(
+        ConfigError, match=r"has no column 'name' any more.*start the pipeline again"
+    ):
+        trades.write(1, [(2, "b")])
+    assert trades.rows() == [(1,)]
+    trades.start().write(1, [(2, "b")])
+    assert trades.rows() == [(1, None), (2, "b")]
+
+
+def test_numbers_by_the_clock_are_marks_too(table: Any) -> None:
+    trades = table().start()
+    for number in (1_800_000_000_000, 2**62):
+        for part in (0, 1, 1, 0):
+            batch = trades.write(number, [(part, str(number))], part=part, pipeline="p~notes")
+            assert trades.target.newest("p~notes")[:2] == (0, number)
+    assert trades.target.newest("p~notes") == Mark(0, 2**62, 1)
+    assert batch.part == 0
+    assert len(trades.rows()) == 4
+
+
 def test_another_type_is_refused_before_a_record_is_read(table: Any) -> None:
     table().start("id bigint, name string")
     with pytest.raises(ConfigError, match=r"'name' as string, and the rows bring int.*CAST\(name"):
@@ -209,7 +240,9 @@ def test_a_column_to_partition_by_must_be_there(table: Any) -> None:
         table(partition_by="nam").start()
 
 
-def test_a_place_that_cannot_be_written_is_told_at_the_start(table: Any, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_at_the_start(
+    table: Any, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match=r"cannot be written.*choose a place"):
         table(tmp_path / "file").start()
@@ -230,17 +263,17 @@ def test_files_are_joined_and_a_replay_still_writes_nothing(table: Any) -> None:
         batch = trades.write(number, [(number, "a")])
     assert _files(trades) == 6
 
-    trades.sink.tidy(batch)
+    trades.writer.maintain(batch)
     assert _files(trades) == 1
     trades.start()
     trades.write(5, [(5, "a")])
     assert trades.rows() == [(number, "a") for number in range(6)]
 
     trades.write(6, [(6, "b")])
-    trades.sink.tidy(batch)  # the first joining since the start
+    trades.writer.maintain(batch)  # the first joining since the start
     joined = _files(trades)
     trades.write(7, [(7, "b")])
-    trades.sink.tidy(batch)  # not yet an hour later
+    trades.writer.maintain(batch)  # not yet an hour later
     assert _files(trades) == joined + 1
 
 
@@ -271,6 +304,7 @@ def test_a_zombie_that_still_writes_the_batch_does_not_double_it(
     # A session state of its own, as every process has.
     other = Table.__new__(Table)
     other.spark, other.sink = spark.newSession(), trades.sink
+    other.writer = other.open()
     other.write(0, [(1, "a")])
     go_on.touch()
     writing.join(120)

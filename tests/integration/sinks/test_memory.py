@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from penstock import memory_table, start
 from penstock.config import Connection
-from penstock.errors import ConfigError, MissingExtraError
+from penstock.errors import ConfigError, FencedError, MissingExtraError
 from penstock.pipeline import Batch, Delivery, Opening
 from penstock.sinks.memory import MemorySink
 from penstock.testing import fill
@@ -33,11 +33,11 @@ class Table:
     def __init__(self, spark: Any, name: str, **options: Any) -> None:
         self.spark = spark
         self.name = name
-        self.sink = MemorySink.model_validate({"table": name, **options})
+        sink = MemorySink.model_validate({"table": name, **options})
+        self.writer = sink.open(Opening(spark, name, CONNECTION))
 
     def start(self, schema: str) -> Table:
-        opening = Opening(self.spark, StructType.fromDDL(schema), self.name, CONNECTION)
-        self.sink.prepare(opening)
+        self.writer.prepare(StructType.fromDDL(schema))
         return self
 
     def write(self, number: int, rows: list[Any], schema: str, **more: Any) -> None:
@@ -46,7 +46,7 @@ class Table:
         batch = Batch(
             frame, self.name, 0, number, CONNECTION, delivery=Delivery.EXACTLY_ONCE
         )  # fmt: skip
-        self.sink.write(replace(batch, **more))
+        self.writer.write(replace(batch, **more))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_a_key_may_be_several_columns_of_any_single_kind(spark: Any, unique: str
     )
     for number in (1, 2):
         batch = Batch(spark.sql(query.format(n=number)), unique, 0, number, CONNECTION)
-        table.sink.write(batch)
+        table.writer.write(batch)
     assert [(row["name"], row["n"]) for row in table.rows] == [("a", 2), (None, 2)]
 
 
@@ -106,7 +106,7 @@ def test_the_oldest_rows_fall_out(spark: Any, unique: str) -> None:
 def test_many_small_batches_keep_every_key_right(spark: Any, unique: str) -> None:
     import pyarrow as pa
 
-    from penstock.sinks.memory.rows import Keyed
+    from penstock.sinks.memory.memory_rows import Keyed
 
     rows, expected = Keyed(("id",)), {}
     for number in range(1200):
@@ -127,7 +127,10 @@ def test_a_write_that_comes_again_is_skipped_and_a_later_part_is_not(
         table.write(0, [(1,)], "id int")
         table.write(1, [(2,)], "id int", part=1)
         table.write(1, [(3,)], "id int", part=2)
+    for _ in range(2):
         table.write(0, [(4,)], "id int", epoch=1)
+    with pytest.raises(FencedError, match="another process runs the pipeline"):
+        table.write(2, [(6,)], "id int")
     # Another pipeline has marks of its own.
     table.write(0, [(5,)], "id int", pipeline=f"{unique}.dead-letters")
     assert [row["id"] for row in table.rows] == [1, 2, 3, 4, 5]
@@ -196,7 +199,7 @@ def test_sql_has_the_columns_before_the_first_row(spark: Any, unique: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("select", "told"),
+    ("select", "reported"),
     [
         ("CREATE TABLE t (a int)", "can only be read, with one SELECT"),
         ("SELECT 1; SELECT 2", "can only be read, with one SELECT"),
@@ -205,8 +208,8 @@ def test_sql_has_the_columns_before_the_first_row(spark: Any, unique: str) -> No
         ("SELECT * FROM nowhere", "Table with name nowhere does not exist"),
     ],
 )
-def test_sql_only_reads_and_only_tables(unique: str, select: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_sql_only_reads_and_only_tables(unique: str, select: str, reported: str) -> None:
+    with pytest.raises(ConfigError, match=reported):
         memory_table(unique).sql(select)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli.groups import plan_document
+from penstock.cli.group_commands import plan_document
 from penstock.kafka.admin.resets import Move, ResetPlan
 
 
@@ -27,7 +27,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["groups", "reset", "g", "--to", "0", "--topic", "t:x"], "write TOPIC or TOPIC:PARTITION"),
         (["groups", "reset", "g", "--to", "0", "--topic", ":1"], "write TOPIC or TOPIC:PARTITION"),
         (["acls", "add", "alice", "read", "topic", "t"], "write TYPE:NAME, for example User:alice"),
-        (["acls", "add", "User:a", "read,reed", "topic", "t"], "'reed' is no operation"),
+        (["acls", "add", "User:a", "read,reed", "topic", "t"], "'reed' is not a valid operation"),
         (["acls", "add", "User:a", "read", "topic"], "an ACL for a topic needs its name"),
         (["acls", "remove"], "give at least one of --principal"),
     ],

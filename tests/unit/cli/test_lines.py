@@ -26,7 +26,7 @@ def test_the_separator_splits_at_its_first_place() -> None:
 def test_a_line_without_the_separator_is_refused_by_its_number() -> None:
     reader = LineReader(separator=":").drafts([b"a:1", b"b2"])
     assert next(reader) == Draft(b"a", b"1")
-    with pytest.raises(RecordError, match=r"line 2: there is no ':'.*the 1 before it went out"):
+    with pytest.raises(RecordError, match=r"line 2: there is no ':'.*the 1 before it were sent"):
         next(reader)
 
 

@@ -29,7 +29,7 @@ def test_help_names_every_client_command_and_the_exit_codes(
     shown = " ".join(capsys.readouterr().out.split())
     for name in ("topics", "groups", "produce", "consume", "doctor"):
         assert COMMANDS[name].help in shown
-    assert "4 a broker or another system is away" in shown
+    assert "4 a broker or another system is unavailable" in shown
 
 
 def test_version_is_data_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_a_penstock_error_is_one_line_and_its_exit_code(
     def away(*_args: object) -> None:
         raise BrokerUnavailableError("no broker answers at nowhere:9092")
 
-    monkeypatch.setattr("penstock.cli.topics.connection_of", away)
+    monkeypatch.setattr("penstock.cli.topic_commands.connection_of", away)
     assert ended("topics", "list") == 4
     shown = capsys.readouterr()
     assert shown.err == "error: no broker answers at nowhere:9092\n"
@@ -77,7 +77,7 @@ def test_an_unexpected_error_is_one_line_that_names_the_file_with_the_traceback(
     def broken(*_args: object) -> None:
         raise KeyError("sasl.password=hunter2")
 
-    monkeypatch.setattr("penstock.cli.topics.connection_of", broken)
+    monkeypatch.setattr("penstock.cli.topic_commands.connection_of", broken)
     assert ended("topics", "list") == 1
     (crash,) = (home / "log").glob("crash-*.log")
     assert str(crash) in capsys.readouterr().err

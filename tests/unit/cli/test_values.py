@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.cli.lines import Draft, LineReader
+from penstock.cli.option_values import ValueFormat, format_to_read, format_to_write, json_text
 from penstock.cli.printing import Output, Printer
-from penstock.cli.values import ValueFormat, format_to_read, format_to_write, json_text
 from penstock.errors import ConfigError, FormatError, RecordError
 from penstock.formats import FORMATS, find_format
 from penstock.record import Record
@@ -53,12 +53,12 @@ def test_every_format_can_be_named_for_writing_and_for_reading(name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("long", b"1.5", "the text is no long; write a whole number, for example 42"),
-        ("long", b"", "the text is no long"),
-        ("double", b"1e999", "the text is no double; write a number"),
-        ("uuid", b"\xff", "the text is no uuid; write a UUID, for example"),
-        ("string", b"\xff", "the text is no string"),
-        ("json", b"{", "no JSON"),
+        ("long", b"1.5", "the text is not a valid long; write a whole number, for example 42"),
+        ("long", b"", "the text is not a valid long"),
+        ("double", b"1e999", "the text is not a valid double; write a number"),
+        ("uuid", b"\xff", "the text is not a valid uuid; write a UUID, for example"),
+        ("string", b"\xff", "the text is not a valid string"),
+        ("json", b"{", "not JSON"),
         ("short", b"40000", "short cannot hold this number"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_text_that_is_no_such_value_is_refused(name: str, text: bytes, problem
     ("name", "problem"),
     [
         ("avro", "needs a schema registry.*in Python: Consumer.*Avro.*Allowed here: plain, json"),
-        ("hex", "--output hex prints records so"),
+        ("hex", "for records use --output hex"),
         ("jsn", "did you mean 'json'"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_line_becomes_a_value_of_the_format() -> None:
 
 def test_a_line_that_is_no_value_of_the_format_is_refused_by_its_number() -> None:
     with pytest.raises(
-        RecordError, match=r"^line 2: the text is no long.*the 1 before it went out"
+        RecordError, match=r"^line 2: the text is not a valid long.*the 1 before it were sent"
     ):
         list(LineReader(format=of("long")).drafts([b"1", b"one"]))
 
@@ -146,7 +146,7 @@ def test_a_document_holds_the_decoded_value_or_the_bytes_and_the_error() -> None
     assert good["value"] == {"a": 10**20}
     assert json.loads(printer(record(None)))["value"] is None
     bad = json.loads(printer(record(b"{")))
-    assert (bad["value_base64"], bad["error"][:7]) == ("ew==", "no JSON")
+    assert (bad["value_base64"], bad["error"][:8]) == ("ew==", "not JSON")
     assert "value" not in bad
     assert list(LineReader(as_json=True).drafts([json.dumps(bad).encode()])) == [
         Draft(b"k", b"{", (), 3)

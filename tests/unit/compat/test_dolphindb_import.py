@@ -40,7 +40,7 @@ def test_a_table_without_pandas_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["pandas"] = None
-from penstock.compat.dolphindb.values import frame
+from penstock.compat.dolphindb.dolphindb_values import frame
 from penstock.errors import MissingExtraError
 try:
     frame({})

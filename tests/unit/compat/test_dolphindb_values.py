@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from ipaddress import IPv4Address
 from typing import Any
@@ -16,10 +16,31 @@ import pytest
 from tests.integration.dolphindb.documented import documented
 
 from penstock.compat import dolphindb as kafka
-from penstock.compat.dolphindb.values import to_numpy, to_python
+from penstock.compat.dolphindb.consuming import answer_of
+from penstock.compat.dolphindb.dolphindb_values import to_numpy, to_python
 from penstock.errors import ConfigError, FormatError
 from penstock.formats import find_format
-from penstock.formats.dolphindb import AnyVector, Matrix, Month, Pair, WireType
+from penstock.formats.dolphindb import (
+    AnyVector,
+    DateHour,
+    DateMinute,
+    DateTime,
+    Int,
+    Int128,
+    Matrix,
+    Minute,
+    Month,
+    NanoTime,
+    Null,
+    Pair,
+    Second,
+    Symbol,
+    Time,
+    Timestamp,
+    WireType,
+)
+from penstock.formats.format_values import Shape, cut, rows, shape
+from penstock.record import Record
 
 DOLPHINDB = find_format("dolphindb")
 
@@ -92,8 +113,81 @@ def test_the_other_forms_become_pythons_own() -> None:
     assert through({1, 2}) == {1, 2}
     assert through(Pair(pa.array([3, 5]))).tolist() == [3, 5]
     assert through(np.array([[1, 2, 3], [4, 5, 6]])).tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert (through(Month(2024, 8, 1)), through(None)) == (date(2024, 8, 1), None)
+    assert through({date(2024, 8, 30): 1}) == {np.datetime64("2024-08-30"): 1}
     assert through([IPv4Address("10.0.0.1")]).tolist() == [IPv4Address("10.0.0.1")]
+
+
+@pytest.mark.parametrize(
+    ("scalar", "given"),
+    [
+        (None, None),
+        (True, True),
+        (Int(7), 7),
+        (2**40, 2**40),
+        (1.5, 1.5),
+        ("text", "text"),
+        (Symbol("s"), "s"),
+        (b"\xff", b"\xff"),
+        (date(2012, 6, 13), np.datetime64("2012-06-13", "D")),
+        (Month(2012, 6, 1), np.datetime64("2012-06", "M")),
+        (Time(13, 30, 10, 8000), np.datetime64("1970-01-01T13:30:10.008", "ms")),
+        (Minute(13, 30), np.datetime64("1970-01-01T13:30", "m")),
+        (Second(13, 30, 10), np.datetime64("1970-01-01T13:30:10", "s")),
+        (DateHour(2012, 6, 13, 13), np.datetime64("2012-06-13T13", "h")),
+        (DateMinute(2012, 6, 13, 13, 30), np.datetime64("2012-06-13T13:30", "m")),
+        (DateTime(2012, 6, 13, 13, 30, 10), np.datetime64("2012-06-13T13:30:10", "s")),
+        (Timestamp(2012, 6, 13, 13, 30, 10, 8000), np.datetime64("2012-06-13T13:30:10.008", "ms")),
+        (time(13, 30), np.datetime64("1970-01-01T13:30", "ns")),
+        (NanoTime(7), np.datetime64(7, "ns")),
+        (datetime(2012, 6, 13), np.datetime64("2012-06-13", "ns")),
+        (np.datetime64(7, "ns"), np.datetime64(7, "ns")),
+        (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+        (IPv4Address("10.0.0.1"), "10.0.0.1"),
+        (Int128(10), "0000000000000000000000000000000a"),
+        (Decimal("1.50"), Decimal("1.50")),
+        (Null("INT"), None),
+        (Null("MONTH"), None),
+    ],
+)
+def test_a_scalar_is_what_dolphindbs_own_python_api_gives(scalar: Any, given: Any) -> None:
+    found = through(scalar)
+    assert found == given
+    if isinstance(given, np.datetime64):
+        assert found.dtype == given.dtype
+    else:
+        assert isinstance(found, type(given))
+    assert through(AnyVector([scalar, "x"]))[0] == (scalar if given is None else given)
+
+
+def test_a_value_that_python_cannot_hold_is_an_answer_with_an_error() -> None:
+    far = pa.array([[2**40]], pa.list_(pa.timestamp("s"), 1))
+    error, message = answer_of(Record.of("test", 0, 7, key=b"k", value=far))
+    assert "Python cannot hold every value" in error
+    assert message is not None
+    assert (message[:2], message[2]) == (("test", "k"), far)
+
+
+@pytest.mark.parametrize("name", ["json", "arrow", "dolphindb"])
+@pytest.mark.parametrize(
+    ("array", "items"),
+    [
+        (pd.Categorical(["a", "b", "a"]), ["a", "b", "a"]),
+        (pd.Categorical([1, 2, 1]), [1, 2, 1]),
+        (pd.array([1, None], "Int64"), [1, None]),
+        (pd.array([1, None], "UInt8"), [1, None]),
+        (pd.array([True, None], "boolean"), [True, None]),
+        (pd.array([1.5, None], "Float32"), [1.5, None]),
+        (pd.array(["a", "b"], "string"), ["a", "b"]),
+        (pd.array(["a", "b"], "string[pyarrow]"), ["a", "b"]),
+        (pd.array([1, None], pd.ArrowDtype(pa.int32())), [1, None]),
+    ],
+)
+def test_pandas_own_arrays_are_vectors(name: str, array: Any, items: list[Any]) -> None:
+    format = find_format(name)
+    found = format.decode(format.encode(array))
+    assert (found if name == "json" else found.to_pylist()) == items
+    assert shape(array) is Shape.VECTOR
+    assert (rows(array), list(cut(array, 0, 1))) == (len(items), items[:1])
 
 
 def test_the_labels_of_a_matrix_are_those_of_a_data_frame() -> None:
@@ -137,16 +231,16 @@ def test_json_texts_become_a_table_of_declared_types() -> None:
 @pytest.mark.parametrize(
     ("text", "schema", "error", "words"),
     [
-        ('{"id": 1', {"id": "INT"}, FormatError, "row 0 is no JSON"),
-        ("[1]", {"id": "INT"}, FormatError, "row 0 is no JSON object, but list"),
+        ('{"id": 1', {"id": "INT"}, FormatError, "row 0 is not JSON"),
+        ("[1]", {"id": "INT"}, FormatError, "row 0 is not a JSON object, but list"),
         ('{"id": "x"}', {"id": "INT"}, FormatError, "column 'id' of type INT"),
-        ('{"d": 7}', {"d": "DATE"}, FormatError, "column 'd' of type DATE: 7 is no text"),
+        ('{"d": 7}', {"d": "DATE"}, FormatError, "column 'd' of type DATE: 7 is not text"),
         ('{"d": "soon"}', {"d": "DATE"}, FormatError, "column 'd' of type DATE"),
         ("{}", {"id": "INTEGER"}, ConfigError, "type 'INTEGER' is unknown here"),
         ("{}", ["id"], ConfigError, "a schema of list is not allowed"),
     ],
 )
-def test_json_that_does_not_fit_is_told_with_its_place(
+def test_json_that_does_not_fit_is_reported_with_its_place(
     text: str, schema: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):

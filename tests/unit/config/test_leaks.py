@@ -9,8 +9,8 @@ import traceback
 import pytest
 import structlog
 
-from penstock.config import Connection, find_connection, mask_event
-from penstock.config.secrets import MaskingFilter
+from penstock.config import Connection, find_connection
+from penstock.config.secrets import MaskingFilter, mask_event
 from penstock.errors import ConfigError
 
 SECRET = "hunter2"  # a word that no message has by itself

@@ -11,7 +11,7 @@ import yaml
 from penstock.config import Connection, resolve_references
 
 PAGE = Path(__file__).parents[3] / "docs/security.md"
-EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+EXAMPLES = re.findall(r"```yaml\n(connections:.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 @pytest.fixture(autouse=True)

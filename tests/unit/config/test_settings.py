@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import Connection, config_dir, data_dir, find_connection, settings_paths
+from penstock.config import Connection, find_connection
+from penstock.config.directories import config_dir, data_dir
+from penstock.config.settings import settings_paths
 from penstock.errors import ConfigError
 
 
@@ -132,9 +134,9 @@ def test_references_are_filled_in_for_the_asked_connection_only(monkeypatch):
 
 
 def test_files_beside_the_user_settings_are_found_from_there():
-    (config_dir() / "id").write_text("beside")
+    (config_dir() / "id").write_text("next to it")
     user("connections: {a: {brokers: a, client.id: '${file:id}'}}")
-    assert find_connection("a").client_id == "beside"
+    assert find_connection("a").client_id == "next to it"
 
 
 def test_an_unknown_name_says_which_exist_and_which_files_were_read():

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from penstock.decode.kernels.json import JsonKernel
-from penstock.decode.kernels.strict import Arbiter
+from penstock.decode.kernels.json.json_kernel import JsonKernel
+from penstock.decode.kernels.json.strict import ReferenceDecoder
 from penstock.errors import ConfigError
 from penstock.pipeline.schema import Schema
 
@@ -123,10 +123,10 @@ def test_a_timestamp_is_an_instant_and_without_a_zone_it_is_utc(written, instant
         (b'{"s":"a","d":1e400}', "OutOfRange", "d: found the number 1e400, declared double"),
         (b'{"s":"a","f":1e300}', "OutOfRange", "f: found the number 1e300, declared float"),
         (b'{"s":"a","i":1.0}', "WrongType", "i: found the number 1.0, declared int"),
-        (b'{"s":"a","i":2147483648}', "OutOfRange", "declared int: it holds -2147483648 to"),
+        (b'{"s":"a","i":2147483648}', "OutOfRange", "declared int: its range is -2147483648 to"),
         (b'{"s":"a","b":9223372036854775808}', "OutOfRange", "declared bigint"),
-        (b'{"s":"a","de":1.234}', "OutOfRange", "at most 2 digits may stand after the point"),
-        (b'{"s":"a","de":1234.5}', "OutOfRange", "at most 3 digits may stand before the point"),
+        (b'{"s":"a","de":1.234}', "OutOfRange", "at most 2 digits are allowed after the point"),
+        (b'{"s":"a","de":1234.5}', "OutOfRange", "at most 3 digits are allowed before the point"),
         (b'{"s":"a","de":true}', "WrongType", "de: found true, declared decimal(5,2)"),
         (b'{"s":"a","de":" 1"}', "OutOfRange", "a decimal is a number"),
         (b'{"s":"a","da":"2024-02-30"}', "OutOfRange", "da: found the text '2024-02-30'"),
@@ -207,12 +207,12 @@ def test_a_slice_of_large_binary_values_is_read_as_well():
     assert ([row["s"] for row in batch.to_pylist()], failures) == (["a", "b"], [])
 
 
-def test_good_batches_never_wait_for_the_arbiter(monkeypatch):
+def test_good_batches_never_use_the_reference_decoder(monkeypatch):
     def asked(*_):
-        raise AssertionError("the arbiter was asked")
+        raise AssertionError("the reference decoder was called")
 
-    monkeypatch.setattr(Arbiter, "decode", asked)
-    monkeypatch.setattr(Arbiter, "cell", asked)
+    monkeypatch.setattr(ReferenceDecoder, "decode", asked)
+    monkeypatch.setattr(ReferenceDecoder, "cell", asked)
     test_every_type_is_read()
 
 
@@ -228,7 +228,7 @@ def test_a_name_that_json_cannot_be_matched_with_is_refused():
 
 DEEP = """
 import pyarrow as pa
-from penstock.decode.kernels.json import JsonKernel
+from penstock.decode.kernels.json.json_kernel import JsonKernel
 from penstock.pipeline.schema import Schema
 n = 100_000
 deep = [
@@ -248,3 +248,25 @@ def test_deep_nesting_is_an_error_of_its_record_and_never_a_crash():
     done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True, check=False)
     expected = [(at, "TooDeep") for at in range(4)]
     assert (done.returncode, done.stdout.strip()) == (0, f"{expected} 2"), done.stderr
+
+
+def test_a_record_whose_objects_would_take_too_much_memory_is_refused_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_MAX_DECODED_BYTES", str(2**20))
+    kernel = JsonKernel(Schema.parse("id bigint, more array<array<int>>"))
+    large = b'{"id":2,"more":[' + b"[]," * 20_000 + b"[]]}"
+    rows, failures = kernel.decode(pa.array([b'{"id":1}', large, b'{"id":3}']))
+    assert rows.column("id").to_pylist() == [1, 3]
+    (failure,) = failures
+    assert (failure.index, failure.error_type) == (1, "TooLarge")
+    assert "allowed are 1048576" in failure.message
+
+
+def test_large_records_are_decoded_a_few_at_a_time() -> None:
+    kernel = JsonKernel(Schema.parse("id bigint, text string"))
+    text = "x" * (9 * 2**20)
+    records = [b'{"id":%d,"text":"%s"}' % (at, text.encode()) for at in range(3)]
+    assert list(kernel._slices(pa.array([*records, b"{}"]))) == [(0, 1), (1, 1), (2, 2048 * 4)]
+    rows, failures = kernel.decode(pa.array([*records, b"{}"]))
+    assert (rows.column("id").to_pylist(), failures) == ([0, 1, 2, None], [])

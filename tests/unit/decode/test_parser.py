@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.decode.kernels.outcome import Decoded
-from penstock.decode.kernels.parser import ParserKernel
-from penstock.decode.kernels.table_parser import TableParserKernel
+from penstock.decode.kernels.parser import ParserKernel, TableParserKernel
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 
@@ -121,3 +120,25 @@ def test_frames_bring_their_types() -> None:
     )
     found = parsed(lambda _: frame, b"x", schema="d date, n int, x bigint, b boolean")
     assert found.rows.to_pylist() == [{"d": date(2024, 8, 30), "n": None, "x": 1, "b": True}]
+
+
+def as_hex(value: bytes, key: bytes | None, topic: str) -> dict[str, Any]:
+    return {"v": f"{value.hex()}/{key!r}/{topic}"}
+
+
+def hex_table(table: pa.Table) -> pa.Table:
+    return pa.table({"v": [each.hex() for each in table.column("payload").to_pylist()]})
+
+
+def test_a_parser_gets_bytes_where_that_is_configured() -> None:
+    batch = pa.record_batch({"value": [b"\xff", b"a"], "key": [b"\xfe", None], "topic": ["t", "t"]})
+    columns = ["value", "key", "topic"]
+    kernel = ParserKernel(Function("x", value=as_hex), Schema.parse("v string"), columns, "bytes")
+    expected = ["ff/b'\\xfe'/t", "61/None/t"]
+    assert kernel(batch).rows.column("v").to_pylist() == expected
+    assert kernel._one_by_one(batch).rows.column("v").to_pylist() == expected
+    for form in ("arrow", "pandas"):
+        of_table = hex_table if form == "arrow" else lambda table: hex_table(pa.table(table))
+        function = Function("x", value=of_table)
+        tables = TableParserKernel(function, Schema.parse("v string"), form, "bytes")
+        assert tables(batch).rows.column("v").to_pylist() == ["ff", "61"]

@@ -1,12 +1,12 @@
-"""A record without a value is a row of nulls, in its place, beside the right metadata."""
+"""A record without a value is a row of nulls, in its place, with the right metadata."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from penstock.decode.kernels.merging import WithTombstones
 from penstock.decode.kernels.outcome import Decoded
 from penstock.decode.kernels.parser import ParserKernel
-from penstock.decode.kernels.tombstones import WithTombstones
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.embedded import ivy, jars
-from penstock.embedded.lock import Artifact
+from penstock.embedded.jars_lock import Artifact
 
 
 @pytest.fixture(autouse=True)

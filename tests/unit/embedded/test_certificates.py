@@ -33,7 +33,7 @@ def talk(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> bytes:
             with connection, contextlib.suppress(ssl.SSLError):
                 secure = server.wrap_socket(connection, server_side=True)
                 peer = secure.getpeercert() or {}
-                secure.sendall(str(peer.get("subject", "nobody")).encode())
+                secure.sendall(str(peer.get("subject", "none")).encode())
                 secure.close()
 
         threading.Thread(target=serve, daemon=True).start()
@@ -48,7 +48,7 @@ def talk(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> bytes:
 def test_a_client_that_knows_the_ca_trusts_the_server(tmp_path: Path, name: str) -> None:
     authority = Authority(tmp_path)
     client = ssl.create_default_context(cafile=authority.ca)
-    assert talk(server_context(authority), client, name) == b"nobody"
+    assert talk(server_context(authority), client, name) == b"none"
 
 
 def test_a_client_with_another_ca_does_not(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_state_is_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
     Home(tmp_path / "data").open(1, 0, PLAIN)
-    with pytest.raises(ConfigError, match="was made with nodes=1, now nodes=3"):
+    with pytest.raises(ConfigError, match="was created with nodes=1, but nodes=3"):
         Home(tmp_path / "data").open(3, 0, PLAIN)
 
 
@@ -64,7 +64,7 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SetupError, match=r"file/data cannot be made: Not a directory"):
+    with pytest.raises(SetupError, match=r"file/data cannot be created: Not a directory"):
         Home(tmp_path / "file" / "data").open(1, 0, PLAIN)
 
 

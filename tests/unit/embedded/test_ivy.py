@@ -1,4 +1,4 @@
-"""Ivy is told exactly what is pinned, and finds the public repository by itself."""
+"""Ivy gets exactly the pinned files, and finds the public repository on its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.unit.embedded.conftest import Repository, artifact
 
 from penstock.embedded import ivy
-from penstock.embedded.lock import artifacts_of
+from penstock.embedded.jars_lock import artifacts_of
 from penstock.errors import SetupError
 
 
@@ -54,7 +54,7 @@ def test_ivy_fetches_from_a_mirror(tmp_path: Path, repository: Repository) -> No
     assert (tmp_path / "one-1.0.jar").read_bytes() == b"first"
 
 
-def test_what_ivy_cannot_fetch_is_told_with_its_log(tmp_path: Path, repository: Repository) -> None:
+def test_a_failed_download_is_reported_with_its_log(tmp_path: Path, repository: Repository) -> None:
     found = ivy.find_ivy()
     assert found is not None
     with pytest.raises(SetupError) as caught:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.embedded.conftest import Repository
 
 from penstock.embedded import jars
-from penstock.embedded.lock import Artifact
+from penstock.embedded.jars_lock import Artifact
 from penstock.errors import ConfigError, SetupError
 
 pytestmark = pytest.mark.usefixtures("no_pyspark")
@@ -94,7 +94,7 @@ def test_a_file_that_the_repository_lacks_names_its_address(
         jars.fetch("things")
 
 
-def test_without_pyspark_and_without_a_url_both_ways_are_told(pinned: list[Artifact]) -> None:
+def test_without_pyspark_and_without_a_url_both_ways_are_reported(pinned: list[Artifact]) -> None:
     with pytest.raises(SetupError) as caught:
         jars.fetch("things")
     assert "pip install 'penstock[spark]'" in str(caught.value)
@@ -140,12 +140,3 @@ def test_two_processes_at_the_same_time_fetch_each_file_once(
         other.join(30)
     assert [other.exitcode for other in others] == [0, 0]
     assert len(repository.asked) == 2
-
-
-def test_a_file_that_was_changed_in_the_cache_is_found(
-    monkeypatch: pytest.MonkeyPatch, repository: Repository, pinned: list[Artifact]
-) -> None:
-    use(monkeypatch, repository)
-    changed = jars.fetch("things")[0]
-    changed.write_bytes(b"other")
-    assert jars.damaged("things") == [changed]

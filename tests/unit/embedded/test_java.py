@@ -1,4 +1,4 @@
-"""Java is found where it usually is, and its absence is told with the way to get it."""
+"""Java is found where it usually is, and the error without one says how to get it."""
 
 from __future__ import annotations
 

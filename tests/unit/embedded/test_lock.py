@@ -7,7 +7,7 @@ import re
 import pytest
 
 from penstock.embedded.jars import SPARK_GROUPS
-from penstock.embedded.lock import Artifact, artifacts_of, groups, locked, parse
+from penstock.embedded.jars_lock import Artifact, artifacts_of, groups, locked, parse
 from penstock.errors import ConfigError
 
 SHA = "ab" * 32
@@ -37,7 +37,7 @@ def test_a_bad_line_is_named_with_its_number(line: str) -> None:
 
 
 def test_the_shipped_lock_has_the_groups_that_are_fetched() -> None:
-    found = {group: len(artifacts_of(group)) for group in groups(locked())}
+    found = {group: len(artifacts_of(group)) for group in groups()}
     assert found == {
         "spark-kafka": 4, "local-files": 1, "broker": 46, "tools": 1, "registry": 1, "delta": 7,
         "iceberg": 1,
@@ -45,7 +45,7 @@ def test_the_shipped_lock_has_the_groups_that_are_fetched() -> None:
 
 
 def test_a_sessions_jars_are_in_the_shipped_lock() -> None:
-    assert set(SPARK_GROUPS) <= set(groups(locked()))
+    assert set(SPARK_GROUPS) <= set(groups())
 
 
 def test_no_two_files_of_the_shipped_lock_share_a_name() -> None:

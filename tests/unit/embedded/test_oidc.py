@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from penstock.embedded import Broker, Security
+from penstock.embedded.access import Access
 from penstock.embedded.oidc import AUDIENCE, ISSUER, Issuer, TokenEndpoint
 from penstock.errors import ConfigError
 
@@ -65,9 +67,13 @@ def basic(name: str, secret: str) -> str:
 def test_a_token_names_its_user_and_fits_the_published_key(issuer: Issuer) -> None:
     token = issuer.token("alice", lifetime=100)
     verify(token, issuer.jwks())
-    told = claims(token)
-    assert (told["sub"], told["iss"], told["aud"]) == ("alice", ISSUER, AUDIENCE)
-    assert told["iat"] <= time.time() < told["exp"] <= time.time() + 100
+    token_claims = claims(token)
+    assert (token_claims["sub"], token_claims["iss"], token_claims["aud"]) == (
+        "alice",
+        ISSUER,
+        AUDIENCE,
+    )
+    assert token_claims["iat"] <= time.time() < token_claims["exp"] <= time.time() + 100
 
 
 def test_a_token_of_another_issuer_does_not_fit(issuer: Issuer) -> None:
@@ -76,8 +82,8 @@ def test_a_token_of_another_issuer_does_not_fit(issuer: Issuer) -> None:
 
 
 def test_an_expired_token_was_issued_before_it_expired(issuer: Issuer) -> None:
-    told = claims(issuer.token("alice", lifetime=-3600))
-    assert told["iat"] < told["exp"] < time.time()
+    token_claims = claims(issuer.token("alice", lifetime=-3600))
+    assert token_claims["iat"] < token_claims["exp"] < time.time()
 
 
 def test_the_secret_gives_a_token_in_a_header_or_in_the_form(endpoint: TokenEndpoint) -> None:
@@ -114,5 +120,6 @@ def test_a_detached_broker_cannot_give_tokens(tmp_path: Any) -> None:
 
 def test_kafka_reads_no_keys_from_a_path_with_blanks(tmp_path: Any) -> None:
     security = Security(protocol="sasl_plaintext", mechanism="OAUTHBEARER")
+    state: Any = SimpleNamespace(users={})
     with pytest.raises(ConfigError, match="give another data_dir"):
-        Broker(security=security, data_dir=tmp_path / "my data").start()
+        Access(tmp_path / "my data", state, security)

@@ -1,4 +1,4 @@
-"""A taken port is told with who holds it."""
+"""A port in use is reported with its owner."""
 
 from __future__ import annotations
 

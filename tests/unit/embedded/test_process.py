@@ -68,8 +68,8 @@ def start_parent(
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    with parent.stdout as told:
-        child, its_guard = map(int, told.readline().split())
+    with parent.stdout as output:
+        child, its_guard = map(int, output.readline().split())
     return parent.pid, child, its_guard
 
 
@@ -111,7 +111,9 @@ def test_stop_ends_a_child_that_ignores_sigterm(tmp_path: Path) -> None:
     assert gone(child.pid)
 
 
-def test_a_child_that_dies_early_is_told_with_its_last_lines_and_its_log(tmp_path: Path) -> None:
+def test_a_child_that_dies_early_is_reported_with_its_last_lines_and_its_log(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-c", "print('out of luck'); raise SystemExit(7)"]
     child = Child(command, log=tmp_path / "c.log")
     with pytest.raises(SetupError) as caught:
@@ -121,7 +123,7 @@ def test_a_child_that_dies_early_is_told_with_its_last_lines_and_its_log(tmp_pat
     assert str(tmp_path / "c.log") in str(caught.value)
 
 
-def test_a_child_that_is_not_ready_in_time_is_told(tmp_path: Path) -> None:
+def test_a_child_that_is_not_ready_in_time_is_reported(tmp_path: Path) -> None:
     with (
         Child(SLEEP, log=tmp_path / "c.log") as child,
         pytest.raises(SetupError, match=r"The thing was not ready after 0\.1 s"),

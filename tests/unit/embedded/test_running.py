@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.embedded import running
+from penstock.embedded import running_broker
 from penstock.embedded.process import Child
-from penstock.embedded.running import Program, Running
+from penstock.embedded.running_broker import Program, Running
 from penstock.errors import SetupError
 
 
@@ -28,8 +28,8 @@ def write_state(pid: int, started: float) -> Running:
         since="2026-01-01T00:00:00+00:00",
         programs=[Program("node-1", pid, started, "/some.log")],
     )
-    running.state_path().write_text(json.dumps(asdict(state)))
-    running.connection_path().write_text("connections: {}\n")
+    running_broker.state_path().write_text(json.dumps(asdict(state)))
+    running_broker.connection_path().write_text("connections: {}\n")
     return state
 
 
@@ -38,49 +38,49 @@ def own_start() -> float:
 
 
 def test_no_state_is_no_broker() -> None:
-    assert running.find() is None
-    assert running.stop() is None
+    assert running_broker.find() is None
+    assert running_broker.stop() is None
 
 
 def test_a_living_process_is_found() -> None:
     state = write_state(os.getpid(), own_start())
-    assert running.find() == state
+    assert running_broker.find() == state
     assert state.healthy
 
 
 def test_a_dead_process_is_forgotten_with_its_connection() -> None:
-    child = Child([sys.executable, "-c", ""], log=running.state_path().with_suffix(".log"))
+    child = Child([sys.executable, "-c", ""], log=running_broker.state_path().with_suffix(".log"))
     child.wait(20)
     write_state(child.pid, own_start())
-    assert running.find() is None
-    assert not running.state_path().exists()
-    assert not running.connection_path().exists()
+    assert running_broker.find() is None
+    assert not running_broker.state_path().exists()
+    assert not running_broker.connection_path().exists()
 
 
 def test_a_number_that_went_to_another_process_is_not_the_broker() -> None:
     write_state(os.getpid(), own_start() - 3600)
-    assert running.find() is None
-    assert not running.state_path().exists()
+    assert running_broker.find() is None
+    assert not running_broker.state_path().exists()
 
 
 def test_a_broken_state_file_is_removed() -> None:
-    running.state_path().write_text('{"half": ')
-    assert running.find() is None
-    assert not running.state_path().exists()
+    running_broker.state_path().write_text('{"half": ')
+    assert running_broker.find() is None
+    assert not running_broker.state_path().exists()
 
 
 def test_a_second_broker_is_refused_while_one_runs() -> None:
     write_state(os.getpid(), own_start())
     with pytest.raises(SetupError, match=r"running already at 127\.0\.0\.1:9092.*broker stop"):
-        running.starting().__enter__()
+        running_broker.starting().__enter__()
 
 
 def test_stop_ends_the_process_and_forgets_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     with Child(command, log=tmp_path / "c.log") as child:
         write_state(child.guard_pid, psutil.Process(child.guard_pid).create_time())
-        stopped = running.stop()
+        stopped = running_broker.stop()
         assert stopped is not None
         assert stopped.bootstrap_servers == "127.0.0.1:9092"
         assert not child.running
-    assert not running.state_path().exists()
+    assert not running_broker.state_path().exists()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import FormatError
 from penstock.formats import dolphindb as ddb
-from penstock.formats.dolphindb import AnyVector, DolphinDB, Int, WireType
+from penstock.formats.dolphindb import AnyVector, DolphinDB, Int, Null, WireType
 
 from .names import named
 
@@ -98,7 +98,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({math.nan: 1, None: 2}, "2 keys or members are null"),
     ({"": 1, None: 2}, "2 keys or members are null"),
     (np.array([complex(-1.7976931348623157e308, 0)]), "takes one for null"),
-    (pa.ExtensionArray.from_storage(WireType("ANY"), pa.array([b"garbage"])), "no DolphinDB value"),
+    (pa.ExtensionArray.from_storage(WireType("ANY"), pa.array([b"garbage"])), "not a DolphinDB value"),
     (ddb.Int128(2**128), "128 bits"),
     ("a\0b", "zero character"),
     ("\ud800", "no UTF-8"),
@@ -109,7 +109,7 @@ REFUSED: list[tuple[Any, str]] = [
     (pd.Timestamp("2024-01-01", tz="UTC"), "has no time zone"),
     (datetime(2300, 1, 1), "out of range"),
     (ddb.Timestamp(2024, 1, 1, 0, 0, 0, 1), "TIMESTAMP cannot hold the smaller units"),
-    (ddb.NanoTime(86_400 * 10**9), "no time of day"),
+    (ddb.NanoTime(86_400 * 10**9), "not a time of day"),
     (timedelta(1), "no type for datetime.timedelta"),
     (Decimal("Infinity"), "cannot hold Infinity"),
     (Decimal(10**38), "38 digits, not 39"),
@@ -128,7 +128,7 @@ REFUSED: list[tuple[Any, str]] = [
     (pa.table({"a\0": [1]}), "zero character"),
     ({1, "a"}, "scalars of one type"),
     ({("a",): 1}, "scalars of one type"),
-    (object(), "no value for a message"),
+    (object(), "not a value for a message"),
     (ddb.Null("NOTHING"), "no null of type 'NOTHING'"),
 ]  # fmt: skip
 MOMENTS = st.datetimes(datetime(1700, 1, 1), datetime(2260, 1, 1))
@@ -378,18 +378,18 @@ def test_a_value_inside_itself_is_refused() -> None:
 @pytest.mark.parametrize(("data", "why"), [
     ("", "a type and a form needs 2 bytes"),
     ("0407", "form 7"),
-    ("1a01 00000000 01000000", "type 26 is no type"),
-    ("1400 00", "type 20 is no type"),
+    ("1a01 00000000 01000000", "type 26 is not supported"),
+    ("1400 00", "type 20 is not supported"),
     ("0000 02", "VOID 2"),
     ("0100 02", "BOOL 2"),
     ("0101 01000000 01000000 02", "BOOL 2 at item 0"),
     ("0401 ffffffff 01000000", "a count of -1"),
     ("0401 ffffff7f 01000000 00", "a vector of INT needs 8589934588 bytes"),
     ("0401 01000000 02000000 01000000", "2 columns"),
-    ("1201 01000000 01000000 ff00", "no UTF-8"),
-    ("1200 ff00", "no UTF-8"),
+    ("1201 01000000 01000000 ff00", "not UTF-8"),
+    ("1200 ff00", "not UTF-8"),
     ("1201 02000000 01000000 6100 61", "only 1 have an end"),
-    ("0800 005c2605", "no time of day"),
+    ("0800 005c2605", "not a time of day"),
     ("0801 01000000 01000000 005c2605", "TIME 86400000 at item 0"),
     ("0600 ffffff7f", "outside Python's years"),
     ("0701 01000000 01000000 ffffff7f", "too far from 1970"),
@@ -415,7 +415,7 @@ def test_a_value_inside_itself_is_refused() -> None:
     ("0b06 00000000 01000000 00 6100 0401 00000000 01000000", "kind 11"),
     ("0006 00000000 00000000 00", "without columns"),
     ("0006 01000000 01000000 00 6100 0401 00000000 01000000", "'a' has 0 rows, the table 1"),
-    ("0006 00000000 01000000 00 6100 0400 00000000 01000000", "'a' is no vector"),
+    ("0006 00000000 01000000 00 6100 0400 00000000 01000000", "'a' is not a vector"),
     ("0001 ffffff7f 01000000", "a vector of 2147483647 VOID"),
     ("1900 00", "no scalar of ANY"),
 ])  # fmt: skip
@@ -429,3 +429,26 @@ def test_nan_and_the_other_void_are_read_as_null() -> None:
     assert FORMAT.decode(bytes.fromhex("000001")) is None
     vector = FORMAT.decode(bytes.fromhex("1001 01000000 01000000 000000000000f87f"))
     assert vector.to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        AnyVector([Null("INT"), 1]),
+        AnyVector([Null("DECIMAL64", 3), None, "a"]),
+        AnyVector([AnyVector([Null("DATE")]), Null("POINT")]),
+        {"a": AnyVector([Null("UUID"), "b"])},
+    ],
+)
+def test_a_null_inside_an_any_vector_keeps_its_type(value: Any) -> None:
+    data = DolphinDB().encode(value)
+    found = DolphinDB().decode(data)
+    assert DolphinDB().encode(found) == data
+    assert found == value
+
+
+def test_a_null_inside_a_column_of_anything_keeps_its_type() -> None:
+    items = AnyVector([Null("INT"), "b"])
+    column = DolphinDB().encode(items)
+    table = b"\0\6" + bytes((2, 0, 0, 0, 1, 0, 0, 0, 0)) + b"x\0" + column
+    assert DolphinDB().decode(table)["x"].to_pylist() == list(items)

@@ -22,9 +22,9 @@ from penstock.formats.dolphindb import (
     Pair,
     ValueSet,
 )
+from penstock.formats.dolphindb.arrow_conversion import type_of
 from penstock.formats.dolphindb.choosing import typed
 from penstock.formats.dolphindb.containers import python_items
-from penstock.formats.dolphindb.known import type_of
 
 VECTORS = json.loads((Path(__file__).parent / "dolphindb-wire-vectors.json").read_text())
 WRITTEN = [each for each in VECTORS if not each.get("decode_only")]

@@ -102,19 +102,19 @@ WRITTEN: list[tuple[Any, str]] = [
     ([pa.table({"a": [1]})], '[{"a":[1]}]'),
 ]
 REFUSED: list[tuple[Any, str]] = [
-    (b"a", "JSON cannot hold bytes"),
-    (1j, "JSON cannot hold complex"),
-    (timedelta(1), "JSON cannot hold datetime.timedelta"),
+    (b"a", "JSON cannot represent bytes"),
+    (1j, "JSON cannot represent complex"),
+    (timedelta(1), "JSON cannot represent datetime.timedelta"),
     (2**64, "exceeds 64-bit range"),
     (-(2**63) - 1, "exceeds 64-bit range"),
     ({1: 2}, "with text for keys"),
-    ({"a": object()}, "object is no value for a message"),
-    ({1, 2}, "set is no value for a message"),
+    ({"a": object()}, "object is not a value for a message"),
+    ({1, 2}, "set is not a value for a message"),
     ("\ud800", "surrogates not allowed"),
     (np.array([1j]), "numpy's complex128"),
     (np.array([b"a"]), r"numpy's \|S1"),
-    (pa.array([b"a"]), "JSON cannot hold bytes"),
-    (pa.array([1], pa.duration("s")), r"JSON cannot hold duration\[s\]"),
+    (pa.array([b"a"]), "JSON cannot represent bytes"),
+    (pa.array([1], pa.duration("s")), r"JSON cannot represent duration\[s\]"),
     (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are named 'a'"),
 ]
 INFINITE: list[Any] = [
@@ -197,10 +197,10 @@ def test_of_two_equal_keys_the_last_is_read() -> None:
     b'"\\ud800"', b"[1] [2]", b"01", b"nul",
 ])  # fmt: skip
 def test_bytes_that_are_no_json_are_refused(data: bytes) -> None:
-    with pytest.raises(FormatError, match="no JSON"):
+    with pytest.raises(FormatError, match="not JSON"):
         FORMAT.decode(data)
 
 
 def test_a_number_beyond_the_floats_is_refused() -> None:
-    with pytest.raises(FormatError, match="no JSON: number is infinity"):
+    with pytest.raises(FormatError, match="not JSON: number is infinity"):
         FORMAT.decode(b"[" + b"9" * 5000 + b"]")

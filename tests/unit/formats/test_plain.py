@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError
-from penstock.formats.plain import Plain
+from penstock.formats.primitives import Plain
 
 
 @given(st.text())

@@ -17,7 +17,7 @@ import pytest
 
 from penstock.errors import FormatError
 from penstock.formats.dolphindb import AnyVector
-from penstock.formats.values import Shape, cut, rows, settle, shape
+from penstock.formats.format_values import Shape, cut, rows, settle, shape
 
 
 class ArrayLike:
@@ -31,7 +31,7 @@ class ArrayLike:
 
 
 class Query:
-    """A table that is made anew each time it is read, as duckdb's relations are."""
+    """A table that is computed again each time it is read, as duckdb's relations are."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -120,7 +120,7 @@ def test_what_can_be_read_again_stays_as_it_is(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, range(3), print])
 def test_what_is_no_value_is_refused_by_its_type(value: Any) -> None:
-    with pytest.raises(FormatError, match=rf"{type(value).__name__} is no value for a message"):
+    with pytest.raises(FormatError, match=rf"{type(value).__name__} is not a value for a message"):
         shape(value)
     assert rows(value) is None
 

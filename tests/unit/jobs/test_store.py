@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import pytest
 from penstock.engine import Done, State
 from penstock.errors import ConfigError, SetupError, TransientError
 from penstock.jobs import Store
-from penstock.jobs.store import Kept
+from penstock.jobs.job_store import JobRow
 from penstock.pipeline import Mark
 
 
@@ -24,9 +21,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "jobs.sqlite")
 
 
-def kept(name: str = "trades", **more: Any) -> Kept:
+def kept(name: str = "trades", **more: Any) -> JobRow:
     options = {"as_table": False, "batch_size": 0, "throttle": 1.0, "auto_commit": True}
-    return Kept(name, "1", "me", 1.0, {"name": name}, options, **more)
+    return JobRow(name, "1", "me", 1.0, {"name": name}, options, **more)
 
 
 def done(epoch: int, batch: int, **more: Any) -> Done:
@@ -36,6 +33,7 @@ def done(epoch: int, batch: int, **more: Any) -> Done:
 
 def test_a_batch_that_comes_again_is_counted_once(store: Store) -> None:
     store.add(kept())
+    store.take("trades")
     for mark in ((1, 0), (1, 1), (1, 1), (1, 0), (2, 0), (1, 5)):
         store.count("trades", done(*mark))
 
@@ -47,6 +45,7 @@ def test_a_batch_that_comes_again_is_counted_once(store: Store) -> None:
 
 def test_a_batch_without_failures_keeps_the_last_error(store: Store) -> None:
     store.add(kept())
+    store.take("trades")
     store.count("trades", done(1, 0))
     store.count("trades", done(1, 1, failed=0, error=None))
     found = store.get("trades")
@@ -56,36 +55,22 @@ def test_a_batch_without_failures_keeps_the_last_error(store: Store) -> None:
 
 def test_a_name_is_taken_once(store: Store) -> None:
     store.add(kept())
-    with pytest.raises(ConfigError, match="there is a job 'trades' already"):
+    with pytest.raises(ConfigError, match="the job 'trades' already exists"):
         store.add(kept())
 
 
 def test_a_job_is_alive_while_its_process_is(store: Store) -> None:
     store.add(kept())
     assert store.all()[0].shown_state == "STOPPED"
+    store.take("trades")
     store.seen("trades", State.RUNNING, 7)
     assert (store.all()[0].shown_state, store.all()[0].lag) == ("RUNNING", 7)
     store.seen("trades", State.FAILED, 7)
     assert (store.all()[0].shown_state, store.all()[0].is_alive) == ("FAILED", False)
 
 
-def test_a_process_that_is_gone_keeps_no_job_alive(store: Store) -> None:
-    store.add(kept())
-    store.seen("trades", State.RUNNING, 0)
-    found = store.all()[0]
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-
-    assert found.is_alive
-    assert not replace(found, pid=ended.pid).is_alive
-    # Another process has the number now: it began after the job was seen.
-    assert not replace(found, seen=1.0).is_alive
-    assert replace(found, host="elsewhere").is_alive
-    assert not replace(found, host="elsewhere", seen=found.seen - 60).is_alive
-
-
 def test_the_newest_events_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.jobs.store._EVENTS", 3)
+    monkeypatch.setattr("penstock.jobs.job_store._EVENTS", 3)
     for number in range(6):
         store.note("trades", f"event {number}")
     store.note("other", "not mine")
@@ -111,13 +96,6 @@ def test_secrets_in_errors_are_masked(store: Store) -> None:
     assert "hunter2" not in str(found.last_error)
 
 
-def test_code_is_kept_in_a_file_only() -> None:
-    elsewhere = Store("sqlite://")  # an address, as that of a server
-    code = {"name": "x", "decode": {"python": {"function": {"$function": "m:f", "value": "..."}}}}
-    with pytest.raises(ConfigError, match="only a file of your own may hold code"):
-        elsewhere.add(Kept("x", "1", "me", 1.0, code, {}))
-
-
 def test_a_file_of_an_older_penstock_gains_the_columns_that_are_new(tmp_path: Path) -> None:
     file = tmp_path / "jobs.sqlite"
     store = Store(file)
@@ -126,10 +104,12 @@ def test_a_file_of_an_older_penstock_gains_the_columns_that_are_new(tmp_path: Pa
     with sqlite3.connect(file) as old:
         old.execute("ALTER TABLE penstock_jobs DROP COLUMN host")
         old.execute("ALTER TABLE penstock_jobs DROP COLUMN pid")
-    assert [(job.name, job.host, job.pid) for job in Store(file).all()] == [("trades", "", 0)]
+        old.execute("ALTER TABLE penstock_jobs DROP COLUMN owner")
+    (job,) = Store(file).all()
+    assert (job.name, job.host, job.pid, job.owner) == ("trades", "", 0, "")
 
 
-def test_a_database_that_is_away_is_told_as_such(store: Store, tmp_path: Path) -> None:
+def test_an_unavailable_database_is_a_transient_error(store: Store, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "jobs.sqlite") as other:
         other.execute("DROP TABLE penstock_jobs")
     with pytest.raises(TransientError, match=r"jobs\.sqlite cannot be reached: no such table"):

@@ -1,4 +1,4 @@
-"""The child that asks for us may die; the caller gets an answer or an error, and never waits for ever."""
+"""The child that asks for us may die; the caller gets an answer or an error, and never waits forever."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import orjson
 import pytest
 
 from penstock.config import Connection
+from penstock.error_frame import to_document
 from penstock.errors import BrokerUnavailableError, TransientError
+from penstock.kafka.admin.admin_model import GroupDescription, MemberInfo
 from penstock.kafka.admin.coordinator import Coordinator
-from penstock.kafka.admin.model import GroupTold, MemberInfo
 
-TOLD = GroupTold("stable", "classic", "range", False, (MemberInfo("m", "c", "/h", (("t", 0),)),))
+DESCRIPTION = GroupDescription(
+    "stable", "classic", "range", False, (MemberInfo("m", "c", "/h", (("t", 0),)),)
+)
 
 
 def played(monkeypatch: pytest.MonkeyPatch, *scripts: str) -> list[str]:
@@ -44,20 +47,20 @@ def answering(answer: object) -> str:
 DYING = "import os, sys; sys.stdin.readline(); sys.stdin.readline(); os.abort()"
 
 
-def test_what_is_told_comes_back_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = {"error": "TransientError", "message": "in a moment"}
-    played(monkeypatch, answering({"g": TOLD, "gone": None, "busy": error}))
-    told = coordinator().describe(["g", "gone", "busy"])
-    assert (told["g"], told["gone"]) == (TOLD, None)
-    assert type(told["busy"]) is TransientError
-    assert str(told["busy"]) == "in a moment"
+def test_a_description_is_returned_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = {"error": to_document(TransientError("in a moment"))}
+    played(monkeypatch, answering({"g": DESCRIPTION, "gone": None, "busy": error}))
+    reported = coordinator().describe(["g", "gone", "busy"])
+    assert (reported["g"], reported["gone"]) == (DESCRIPTION, None)
+    assert type(reported["busy"]) is TransientError
+    assert str(reported["busy"]) == "in a moment"
 
 
 def test_a_question_is_put_once_more_when_the_child_dies_over_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left = played(monkeypatch, DYING, answering({"g": TOLD}))
-    assert coordinator().describe(["g"]) == {"g": TOLD}
+    left = played(monkeypatch, DYING, answering({"g": DESCRIPTION}))
+    assert coordinator().describe(["g"]) == {"g": DESCRIPTION}
     assert left == []
 
 
@@ -75,11 +78,11 @@ def test_a_child_that_dies_twice_is_an_error_and_the_next_question_gets_another(
 
 
 def test_a_child_that_saw_a_broker_go_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    away = {"error": "BrokerUnavailableError", "message": "no broker answers"}
-    left = played(monkeypatch, answering({"g": away}), answering({"g": TOLD}))
+    away = {"error": to_document(BrokerUnavailableError("no broker answers"))}
+    left = played(monkeypatch, answering({"g": away}), answering({"g": DESCRIPTION}))
     asking = coordinator()
     assert type(asking.describe(["g"])["g"]) is BrokerUnavailableError
-    assert asking.describe(["g"]) == {"g": TOLD}
+    assert asking.describe(["g"]) == {"g": DESCRIPTION}
     assert left == []
 
 

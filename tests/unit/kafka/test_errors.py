@@ -13,7 +13,13 @@ from penstock.errors import (
     TransientError,
 )
 from penstock.kafka.error_table import GROUPS
-from penstock.kafka.errors import describe_event, refusal, topic_missing, translate, translated
+from penstock.kafka.handle import Handle
+from penstock.kafka.kafka_errors import (
+    describe_event,
+    refusal,
+    topic_missing,
+    translate,
+)
 
 BROKERS = "kafka-1:9092,kafka-2:9092"
 CODES = {
@@ -54,7 +60,7 @@ def test_a_broker_that_does_not_answer_is_named_with_what_to_do(code: int) -> No
         (KafkaError._SSL, "ssl.ca.location"),
     ],
 )
-def test_a_time_out_after_a_refusal_is_told_as_the_refusal(code: int, advice: str) -> None:
+def test_a_time_out_after_a_refusal_is_reported_as_the_refusal(code: int, advice: str) -> None:
     error = translation(KafkaError._TIMED_OUT, seen=(KafkaError(code, "no entry"),))
     assert type(error) is ConfigError
     assert "no entry" in str(error)
@@ -132,8 +138,8 @@ def test_a_code_that_the_table_does_not_know_is_terminal_with_its_text() -> None
 
 
 def test_a_transaction_that_must_be_aborted_says_so_whatever_its_code() -> None:
-    told = KafkaError(KafkaError._TIMED_OUT, "the reason", txn_requires_abort=True)
-    error = translate(told, "committing", BROKERS)
+    reported = KafkaError(KafkaError._TIMED_OUT, "the reason", txn_requires_abort=True)
+    error = translate(reported, "committing", BROKERS)
     assert type(error) is AbortableError
     assert "abort the transaction and begin it again" in str(error)
 
@@ -147,39 +153,40 @@ def test_a_transaction_that_must_be_aborted_says_so_whatever_its_code() -> None:
     ],
 )
 def test_a_fatal_error_is_never_transient(code: int, kind: type, advice: str) -> None:
-    told = KafkaError(code, "the reason", fatal=True, retriable=True)
-    error = translate(told, "committing", BROKERS)
+    reported = KafkaError(code, "the reason", fatal=True, retriable=True)
+    error = translate(reported, "committing", BROKERS)
     assert type(error) is kind
     assert advice in str(error)
 
 
 def test_a_certificate_that_the_broker_does_not_take_is_a_refusal_and_no_outage() -> None:
     text = "ssl://b:1/bootstrap: Receive failed: ssl/tls alert certificate unknown: SSL alert 46"
-    told = KafkaError(KafkaError._TRANSPORT, text)
-    error = translation(KafkaError._TIMED_OUT, seen=(told,))
+    reported = KafkaError(KafkaError._TRANSPORT, text)
+    error = translation(KafkaError._TIMED_OUT, seen=(reported,))
     assert type(error) is ConfigError
     assert "check ssl.certificate.location" in str(error)
-    assert describe_event(told)[0] == "ERROR"
+    assert describe_event(reported)[0] == "ERROR"
 
 
 def test_a_refusal_is_found_among_what_a_connection_reported() -> None:
     lost = KafkaError(KafkaError._TRANSPORT, "Connection refused")
     assert refusal("writing", BROKERS, [lost]) is None
-    told = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
-    assert "wrong password" in str(refusal("writing", BROKERS, [lost, told, lost]))
+    reported = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+    assert "wrong password" in str(refusal("writing", BROKERS, [lost, reported, lost]))
 
 
 def test_without_kerberos_the_error_says_how_to_get_it_and_that_pipelines_have_it() -> None:
+    handle = Handle({"bootstrap.servers": BROKERS}, "producer")
     settings = {"security.protocol": "sasl_plaintext", "sasl.mechanisms": "GSSAPI"}
-    with pytest.raises(SetupError) as caught, translated("making a producer", BROKERS):
+    with pytest.raises(SetupError) as caught, handle.translated("making a producer"):
         Producer({"bootstrap.servers": BROKERS, **settings})
     assert "--no-binary confluent-kafka" in str(caught.value)
     assert "Pipelines need none of this" in str(caught.value)
 
 
 def test_a_refused_token_points_at_the_oauth_settings() -> None:
-    told = KafkaError(KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token")
-    assert "sasl.oauthbearer.token.endpoint.url" in str(translate(told, "writing", BROKERS))
+    reported = KafkaError(KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token")
+    assert "sasl.oauthbearer.token.endpoint.url" in str(translate(reported, "writing", BROKERS))
 
 
 @pytest.mark.parametrize(
@@ -198,14 +205,15 @@ def test_an_event_has_a_level_a_name_and_a_message(error: KafkaError, level: str
 
 
 def test_neither_events_nor_errors_show_a_secret() -> None:
-    told = KafkaError(KafkaError._AUTHENTICATION, "bad sasl.password=hunter2 given")
-    assert "hunter2" not in str(translate(told, "writing", BROKERS))
-    assert "hunter2" not in describe_event(told)[2]
+    reported = KafkaError(KafkaError._AUTHENTICATION, "bad sasl.password=hunter2 given")
+    assert "hunter2" not in str(translate(reported, "writing", BROKERS))
+    assert "hunter2" not in describe_event(reported)[2]
 
 
 def test_a_block_turns_librdkafkas_exception_into_ours_and_keeps_the_cause() -> None:
+    handle = Handle({"bootstrap.servers": BROKERS}, "admin")
     problem = KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
-    with pytest.raises(BrokerUnavailableError) as caught, translated("reading", BROKERS):
+    with pytest.raises(BrokerUnavailableError) as caught, handle.translated("reading"):
         raise problem
     assert caught.value.__cause__ is problem
 

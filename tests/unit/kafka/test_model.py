@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.kafka.admin.model import GroupDetail, GroupPosition
+from penstock.kafka.admin.admin_model import GroupDetail, GroupPosition
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.kafka import Acl
-from penstock.kafka.admin.rules import OPERATIONS, RESOURCES
+from penstock.kafka.admin.acls import OPERATIONS, RESOURCES
 
 
 def test_words_are_read_in_any_spelling() -> None:
@@ -29,13 +29,15 @@ def test_a_wrong_word_is_an_error_that_lists_what_is_allowed(
     field: str, given: str, allowed: str
 ) -> None:
     words = {"operation": "read", "resource": "topic", "name": "t", field: given}
-    with pytest.raises(ConfigError, match=f"'{given}' is no {field} of an ACL; allowed: {allowed}"):
+    with pytest.raises(
+        ConfigError, match=f"'{given}' is not a valid {field} of an ACL; allowed: {allowed}"
+    ):
         Acl("User:a", **words)
 
 
 @pytest.mark.parametrize("principal", ["alice", "User:", ":alice", ""])
 def test_a_principal_has_a_type_and_a_name(principal: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{principal}' is no principal.*User:alice"):
+    with pytest.raises(ConfigError, match=f"'{principal}' is not a principal.*User:alice"):
         Acl(principal, "read", "topic", "t")
 
 

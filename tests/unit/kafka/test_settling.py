@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from penstock.kafka.settling import settled
+from penstock.kafka.bounded import settled
 
 
 class Answers:
@@ -29,7 +29,7 @@ def test_what_moves_is_asked_again() -> None:
     assert answers.asked == 3
 
 
-def test_any_other_error_is_told_at_once() -> None:
+def test_any_other_error_is_reported_immediately() -> None:
     answers = Answers(KafkaError.GROUP_AUTHORIZATION_FAILED)
 
     with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):

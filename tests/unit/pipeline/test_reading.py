@@ -1,4 +1,4 @@
-"""Definitions: both ways to write one are the same model, and every mistake is told with its line."""
+"""Definitions: both ways to write one are the same model, and every mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from penstock.errors import ConfigError, DefinitionError, Problem
 from penstock.pipeline import Delivery, Pipeline, parse_pipeline, read_pipeline, registry
+from penstock.sinks.database.database_sink import DatabaseSink
 from penstock.sinks.files import FilesSink
 from penstock.sources.kafka import KafkaSource
 
@@ -71,6 +72,20 @@ def test_a_model_written_out_reads_back() -> None:
     assert again == pipeline
 
 
+def test_an_earlier_name_of_a_component_is_read_and_dumped_as_the_current_one() -> None:
+    text = TEXT.replace(
+        "files: {path: /data/trades, partition_by: [symbol]}",
+        "jdbc: {url: 'sqlite:///t', table: t}",
+    )
+    pipeline = parse_pipeline(text)
+    assert pipeline.sink == DatabaseSink(url="sqlite:///t", table="t")
+    dumped = pipeline.model_dump(mode="json", exclude_unset=True)
+    assert dumped["sink"] == {"database": {"url": "sqlite:///t", "table": "t"}}
+    assert problems(text.replace("table: t", "tabl: t"))[0] == (
+        "line 10: sink.jdbc.table: is required"
+    )
+
+
 def test_all_problems_come_at_once_in_the_order_of_their_lines() -> None:
     text = TEXT.replace("topics", "topic").replace("SELECT *", "DELETE").replace("every", "evry")
     found = problems(text)
@@ -103,7 +118,7 @@ def test_a_key_given_twice_is_refused() -> None:
     assert problems(TEXT + "name: other\n") == ["line 13: name: is given twice"]
 
 
-def test_what_is_not_yaml_is_told_with_its_line() -> None:
+def test_what_is_not_yaml_is_reported_with_its_line() -> None:
     (found,) = problems("name: x\nsource: {kafka: [")
     assert found.startswith("line 2: not YAML: ")
 
@@ -127,7 +142,7 @@ def test_references_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipeline.sink.path == "/data/from-env"
 
 
-def test_a_reference_that_cannot_be_filled_in_is_told_with_its_line() -> None:
+def test_a_reference_that_cannot_be_filled_in_is_reported_with_its_line() -> None:
     (found,) = problems(TEXT.replace("/data/trades", "'${env:NO_SUCH_TABLE}'"))
     assert found.startswith("line 9: sink: ")
     assert "NO_SUCH_TABLE" in found
@@ -188,3 +203,22 @@ def test_secrets_are_not_in_the_repr_of_a_pipeline() -> None:
 
 def test_a_problem_prints_without_what_it_lacks() -> None:
     assert str(Problem((), "is wrong")) == "is wrong"
+
+
+def test_spark_options_count_only_where_the_definition_names_them() -> None:
+    assert parse_pipeline(TEXT).session_options is None
+    named = parse_pipeline(TEXT + "spark: {memory: 2g}\n").session_options
+    assert named is not None
+    assert (named.memory, named.master) == ("2g", "local[*,2]")
+
+
+def test_a_pipeline_without_a_connection_takes_the_default_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "penstock.yaml"
+    settings.write_text("connections: {only: {bootstrap.servers: 'kafka-9:9092'}}\n")
+    monkeypatch.chdir(tmp_path)
+    without = "\n".join(line for line in TEXT.splitlines() if not line.startswith("connection"))
+
+    assert parse_pipeline(without).find_connection().brokers == "kafka-9:9092"
+    assert parse_pipeline(TEXT).find_connection().brokers == "localhost:9092"

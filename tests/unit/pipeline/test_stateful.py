@@ -40,7 +40,7 @@ def test_both_forms_of_a_list_of_columns_are_the_same() -> None:
         ({"session": "1m"}, "give either 'window' or 'session'"),
         ({"slide": "2m"}, "'slide' is for a 'window', and not longer than it"),
         ({"window": None, "session": "1m", "emit": "changes"}, "leave 'emit' out"),
-        ({"values": {"n": "size"}}, "n: 'size' is no aggregate such as 'sum(size)'"),
+        ({"values": {"n": "size"}}, "n: 'size' is not an aggregate such as 'sum(size)'"),
         ({"values": {"n": "sum(("}}, "n: 'sum((' is not SQL"),
         ({"values": {"window_end": "max(x)"}}, "'window_end' would be there twice"),
         ({"values": {}}, "aggregate.values"),
@@ -70,7 +70,7 @@ def test_sql_that_mixes_rows_cannot_stand_before_state(query: str, why: str) -> 
     said = refusal({"sql": query}, {"aggregate": WINDOW})
     assert "steps[0] (sql) comes before a step that keeps state" in said
     assert why in said
-    assert "put it behind steps[1]" in said
+    assert "put it after steps[1]" in said
     made({"aggregate": WINDOW}, {"sql": query})
 
 
@@ -99,7 +99,7 @@ def test_steps_that_keep_state_go_by_one_time_and_the_last_may_sum_up() -> None:
 def test_the_other_side_of_a_join_keeps_no_state_of_its_own() -> None:
     join = {"source": {"kafka": "u"}, "by": "id", "time": "at", "steps": [FIRST]}
     assert (
-        "steps[0] (join).steps[0] (deduplicate) must take each row by itself: it keeps state"
+        "steps[0] (join).steps[0] (deduplicate) must process rows independently: it keeps state"
         in (refusal({"join": join}))
     )
 
@@ -116,4 +116,4 @@ def test_a_step_that_does_not_say_how_it_works_is_not_trusted() -> None:
         def apply(self, rows: Any) -> Any:
             return rows
 
-    assert "does not say that it takes each row by itself" in refusal(Silent(), FIRST)
+    assert "does not declare that it processes rows independently" in refusal(Silent(), FIRST)

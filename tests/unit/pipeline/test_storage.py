@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from penstock.errors import TerminalError
+from penstock.errors import TerminalError, TransientError
 from penstock.pipeline.storage import Folder, for_spark
 
 
@@ -77,3 +79,55 @@ def test_links_are_followed_only_where_spark_runs_here(tmp_path: Path) -> None:
     assert for_spark(session(), place) == str(tmp_path / "real" / "table")
     assert for_spark(session("spark://spark:7077"), place) == place
     assert for_spark(session(), "s3a://bucket/table/") == "s3a://bucket/table"
+
+
+def test_a_file_is_created_once_and_whole_whoever_tries(folder: Folder, tmp_path: Path) -> None:
+    assert folder.create("a/1.json", '"first"')
+    assert not folder.create("a/1.json", '"second"')
+    assert folder.read("a/1.json") == '"first"'
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["1.json"]
+
+
+def test_a_file_is_created_once_also_where_there_are_no_links(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*_: Any) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", unsupported)
+    assert folder.create("1.json", '"first"')
+    assert not folder.create("1.json", '"second"')
+    assert folder.read("1.json") == '"first"'
+
+
+@pytest.mark.parametrize("act", ["write", "create"])
+def test_a_full_disk_is_a_reason_to_wait_and_leaves_the_file_as_it_was(
+    full_disk: Path, act: str
+) -> None:
+    folder = Folder(session(), str(full_disk))
+    with pytest.raises(TransientError, match=f"no space left to write {full_disk}/plan"):
+        getattr(folder, act)("plan", "1" * 5000)
+    (full_disk / "spare").unlink()  # a file can be made now, and has no bytes
+    with pytest.raises(TransientError, match="free some, and it is written then"):
+        getattr(folder, act)("plan", "1" * 5000)
+    assert folder.read("plan") is None
+    assert not [path for path in full_disk.iterdir() if "draft" in path.name]
+
+    (full_disk / "filler").unlink()
+    getattr(folder, act)("plan", "1" * 5000)
+    assert folder.read("plan") == "1" * 5000
+
+
+def test_a_full_disk_is_a_reason_to_wait_with_a_rename(full_disk: Path) -> None:
+    folder = Folder(session(), str(full_disk))
+    with pytest.raises(TransientError, match="no space left"):
+        folder.move("spare", "day=1/spare")
+    assert folder.exists("spare")
+
+
+def test_a_uri_of_this_disk_is_this_disk(tmp_path: Path) -> None:
+    folder = Folder(session(), f"file://{tmp_path}/a b%20c")
+    folder.write("x/y", "1")
+    assert (tmp_path / "a b%20c" / "x" / "y").read_text() == "1"
+    assert folder.below("x").read("y") == "1"
+    assert folder.uri == f"file://{tmp_path}/a b%20c"

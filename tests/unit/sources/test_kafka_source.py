@@ -1,4 +1,4 @@
-"""What Spark's connector is told."""
+"""The options for the Kafka connector of Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.sources.kafka import KafkaSource
 WAIT = "kafka.fetch.max.wait.ms"
 
 
-def told(*, in_real_time: bool = False, **options: Any) -> dict[str, str]:
+def connector_options(*, in_real_time: bool = False, **options: Any) -> dict[str, str]:
     nowhere: Any = None
     connection = Connection(brokers="nowhere:1", **options)
     reading = Reading(nowhere, connection, {("t", 0): 5}, in_real_time=in_real_time)
@@ -19,9 +19,9 @@ def told(*, in_real_time: bool = False, **options: Any) -> dict[str, str]:
 
 
 def test_a_batch_does_not_wait_for_records_behind_its_end() -> None:
-    assert told()[WAIT] == "10"
-    assert WAIT not in told(in_real_time=True)
+    assert connector_options()[WAIT] == "10"
+    assert WAIT not in connector_options(in_real_time=True)
 
 
 def test_what_the_connection_says_wins() -> None:
-    assert told(fetch_wait_max_ms=200)[WAIT] == "200"
+    assert connector_options(fetch_wait_max_ms=200)[WAIT] == "200"

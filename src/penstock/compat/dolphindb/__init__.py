@@ -1,7 +1,7 @@
-"""The DolphinDB Kafka plugin's functions, for scripts that move to Python.
+"""The DolphinDB Kafka plugin's functions, for scripts that are migrated to Python.
 
-Names, order of arguments and results are the plugin's, of its current version and of 1.30; each is a thin
-call into Penstock's own API. docs/dolphindb.md is the guide.
+Names, order of arguments and results are those of the current version and of 1.30; each is a thin wrapper
+of Penstock's own API. docs/dolphindb.md is the guide.
 
     from penstock.compat import dolphindb as kafka
 
@@ -31,16 +31,13 @@ try:
         unassign,
         unsubscribe,
     )
-    from penstock.compat.dolphindb.handles import consumer, producer
-    from penstock.compat.dolphindb.jobs import (
+    from penstock.compat.dolphindb.dolphindb_jobs import (
         cancelSubJob,
         createSubJob,
         getJobStat,
         getSubJobConsumer,
     )
-    from penstock.compat.dolphindb.json_text import parseJsonTable, toStdJson
-    from penstock.compat.dolphindb.metadata import getMetadata
-    from penstock.compat.dolphindb.offsets import (
+    from penstock.compat.dolphindb.dolphindb_offsets import (
         getAssignment,
         getOffset,
         getOffsetCommitted,
@@ -49,13 +46,7 @@ try:
         storeConsumedOffset,
         storeOffset,
     )
-    from penstock.compat.dolphindb.producing import (
-        getProducerTime,
-        produce,
-        producerFlush,
-        setProducerTime,
-    )
-    from penstock.compat.dolphindb.queues import (
+    from penstock.compat.dolphindb.dolphindb_queues import (
         disforToQueue,
         eventBool,
         eventGetError,
@@ -75,75 +66,37 @@ try:
         queuePollBatch,
         setQueueTime,
     )
-    from penstock.compat.dolphindb.settings import (
+    from penstock.compat.dolphindb.dolphindb_tables import (
+        keyedTable,
+        parseJsonTable,
+        streamTable,
+        table,
+        toStdJson,
+    )
+    from penstock.compat.dolphindb.handles import consumer, getMetadata, producer
+    from penstock.compat.dolphindb.producing import (
         getBufferSize,
         getMessageSize,
+        getProducerTime,
+        produce,
+        producerFlush,
         setBufferSize,
         setMessageSize,
+        setProducerTime,
     )
-    from penstock.compat.dolphindb.tables import keyedTable, streamTable, table
 except ModuleNotFoundError as missing:
     raise missing_extra(missing, "penstock.compat.dolphindb", "spark") from missing
 
 __all__ = [
-    "assign",
-    "asyncCommit",
-    "asyncCommitTopic",
-    "cancelSubJob",
-    "commit",
-    "commitTopic",
-    "consumer",
-    "consumerPoll",
-    "consumerPollBatch",
-    "createSubJob",
-    "disforToQueue",
-    "eventBool",
-    "eventGetError",
-    "eventGetMessage",
-    "eventGetPart",
-    "eventGetParts",
-    "forToQueue",
-    "getAssignment",
-    "getBufferSize",
-    "getConsumerQueue",
-    "getConsumerTime",
-    "getEventMessageCount",
-    "getEventName",
-    "getJobStat",
-    "getMainQueue",
-    "getMemId",
-    "getMessageSize",
-    "getMetadata",
-    "getOffset",
-    "getOffsetCommitted",
-    "getOffsetInfo",
-    "getOffsetPosition",
-    "getPartitionQueue",
-    "getProducerTime",
-    "getQueueTime",
-    "getSubJobConsumer",
-    "keyedTable",
-    "parseJsonTable",
-    "pollByteStream",
-    "pollDict",
-    "produce",
-    "producer",
-    "producerFlush",
-    "queueEvent",
-    "queueLength",
-    "queuePoll",
-    "queuePollBatch",
-    "setBufferSize",
-    "setConsumerTime",
-    "setMessageSize",
-    "setProducerTime",
-    "setQueueTime",
-    "storeConsumedOffset",
-    "storeOffset",
-    "streamTable",
-    "subscribe",
-    "table",
-    "toStdJson",
-    "unassign",
-    "unsubscribe",
-]
+    "assign", "asyncCommit", "asyncCommitTopic", "cancelSubJob", "commit", "commitTopic",
+    "consumer", "consumerPoll", "consumerPollBatch", "createSubJob", "disforToQueue", "eventBool",
+    "eventGetError", "eventGetMessage", "eventGetPart", "eventGetParts", "forToQueue",
+    "getAssignment", "getBufferSize", "getConsumerQueue", "getConsumerTime", "getEventMessageCount",
+    "getEventName", "getJobStat", "getMainQueue", "getMemId", "getMessageSize", "getMetadata",
+    "getOffset", "getOffsetCommitted", "getOffsetInfo", "getOffsetPosition", "getPartitionQueue",
+    "getProducerTime", "getQueueTime", "getSubJobConsumer", "keyedTable", "parseJsonTable",
+    "pollByteStream", "pollDict", "produce", "producer", "producerFlush", "queueEvent",
+    "queueLength", "queuePoll", "queuePollBatch", "setBufferSize", "setConsumerTime",
+    "setMessageSize", "setProducerTime", "setQueueTime", "storeConsumedOffset", "storeOffset",
+    "streamTable", "subscribe", "table", "toStdJson", "unassign", "unsubscribe",
+]  # fmt: skip

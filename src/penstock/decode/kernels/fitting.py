@@ -1,17 +1,17 @@
-"""Fits what a parser returned to the declared columns, with words for what does not fit.
+"""Conversion of a parser's result to the declared columns, with messages for what does not fit.
 
 A parser may return rows (dicts, tuples, lists of them) or tables (pandas, Arrow, polars, anything with
-the Arrow interface). Types are checked, never guessed: text is no number, 1.5 is no integer.
+the Arrow interface). Types are checked, never inferred: text is not a number, 1.5 is not an integer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.decode.kernels.arrow import arrow_schema
+from penstock.decode.kernels.arrow_kernel import arrow_schema
 from penstock.errors import nearest
 from penstock.pipeline.schema import Schema
 
@@ -37,7 +37,7 @@ class Fitting:
         self.names = frozenset(schema.names)
 
     def rows(self, result: Any) -> list[Row]:
-        """Return the rows in what a parser returned for one record."""
+        """Return the rows of a parser's result for one record."""
         if type(result) is dict:
             return [self._named(result)]
         if result is None:
@@ -46,14 +46,14 @@ class Fitting:
             return [self._from_tuple(result)]
         if isinstance(result, list):
             return [row for one in result for row in self.rows(one)]
-        if is_table(result):
+        if _is_table(result):
             rows: list[Row] = self.table(result).to_pylist()
             return rows
         if isinstance(result, Mapping):
             return [self._named(dict(result))]
         raise TypeError(
             f"the parser returned {type(result).__name__}; a row is a dict or a tuple, several are "
-            "a list of them or a table (pandas, Arrow), None is no row"
+            "a list of them or a table (pandas, Arrow), None means no row"
         )
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
@@ -62,11 +62,11 @@ class Fitting:
 
     def table(self, result: Any) -> pa.RecordBatch:
         """Return a table, or rows, as one batch of the declared types."""
-        if not is_table(result):
+        if not _is_table(result):
             return self.batch(self.rows(result))
         try:
-            found = self._as_arrow(result)
-            arrays = [self._column(found, field) for field in self._schema]
+            arrow_table = self._as_arrow(result)
+            arrays = [self._column(arrow_table, field) for field in self._schema]
             return self._complete(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         except MISFITS as error:
             raise self.explained(_first_rows(result), error) from None
@@ -90,17 +90,17 @@ class Fitting:
 
     def _as_arrow(self, result: Any) -> pa.Table:
         if not _is_pandas(result):
-            found = pa.table(result)
-            self._refuse_unknown(found.column_names)
-            return found
+            arrow_table = pa.table(result)
+            self._refuse_unknown(arrow_table.column_names)
+            return arrow_table
         self._refuse_unknown(list(result.columns))
         wanted = pa.schema([self._schema.field(name) for name in result.columns])
         return pa.Table.from_pandas(result, schema=wanted, preserve_index=False)
 
-    def _column(self, found: pa.Table, field: pa.Field) -> pa.Array:
-        if field.name not in found.column_names:
-            return pa.nulls(found.num_rows, field.type)
-        given = found.column(field.name)
+    def _column(self, arrow_table: pa.Table, field: pa.Field) -> pa.Array:
+        if field.name not in arrow_table.column_names:
+            return pa.nulls(arrow_table.num_rows, field.type)
+        given = arrow_table.column(field.name)
         if _is_text(given.type) and not _is_text(field.type):
             raise TypeError(
                 f"the column {field.name!r} is text, and the table has {self._types[field.name]}"
@@ -136,17 +136,12 @@ class Fitting:
         return dict(zip(self._order, row, strict=True))
 
 
-def is_table(result: Any) -> bool:
-    """Say whether this is a table rather than rows.
-
-    >>> is_table(pa.table({"a": [1]})), is_table([{"a": 1}])
-    (True, False)
-    """
+def _is_table(result: Any) -> bool:
     return hasattr(result, "__arrow_c_stream__") or isinstance(result, pa.RecordBatch)
 
 
 def _first_rows(result: Any) -> list[Row]:
-    """Some rows to show: a large table that does not fit is halved, and comes again."""
+    """Return some rows for an error message: a large table that does not fit is halved and retried."""
     few = result[:_LOOKED_AT]
     rows: list[Row] = few.to_dict("records") if _is_pandas(few) else pa.table(few).to_pylist()
     return rows
@@ -161,9 +156,6 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = "".join(_printable(repr(value)))
+    signs = (sign if sign.isprintable() else " " for sign in repr(value)[: 2 * _SHOWN])
+    text = "".join(signs)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _printable(text: str) -> Iterator[str]:
-    return (sign if sign.isprintable() else " " for sign in text[: 2 * _SHOWN])

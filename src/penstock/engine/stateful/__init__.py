@@ -1,5 +1,5 @@
-"""Steps that keep state: they run on Spark's stream, before its batches are handed out.
+"""Stateful steps: they run on Spark's stream, before its batches are delivered.
 
-`plan` says what runs where; `stream` builds it; `seen` tells what came by; `late` finds what came too
-late; `writing` writes a batch; `memory` refuses a change that what is kept cannot survive.
+`plan` says what runs where; `stateful_stream` builds it; `branch_metrics` reads its counts; `late_rows`
+finds rows that came too late; `stateful_writing` writes a batch; `memory` refuses incompatible changes.
 """

@@ -20,16 +20,19 @@ class Logical(NamedTuple):
     from_avro: Convert
 
 
+DURATION = ("months", "days", "millis")
+"""The numbers of a duration, as columns name them."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LOCAL_EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY = date(1970, 1, 1)
 _MILLI, _MICRO = timedelta(milliseconds=1), timedelta(microseconds=1)
-# Longer ones cannot be turned into text by Python, and nobody has them.
+# Python cannot convert longer ones to text, and they do not occur in practice.
 _MOST_DIGITS = 4000
 
 
 def logical_of(schema: Any) -> Logical | None:
-    """Give the conversion of a schema, or None: an unknown logical type is its plain type, says Avro."""
+    """Return the conversion of a schema, or None: in Avro an unknown logical type is its plain type."""
     if not isinstance(schema, Mapping):
         return None
     kind, name = schema["type"], schema.get("logicalType")
@@ -38,6 +41,15 @@ def logical_of(schema: Any) -> Logical | None:
     if name == "uuid" and kind == "fixed" and schema["size"] != 16:
         return None
     return _SIMPLE.get((str(kind), str(name)))
+
+
+def is_duration(schema: Any) -> bool:
+    """Return whether a schema is Avro's duration: three numbers in twelve bytes."""
+    return (
+        isinstance(schema, Mapping)
+        and (schema["type"], schema.get("logicalType"), schema.get("size"))
+        == ("fixed", "duration", 12)
+    )  # fmt: skip
 
 
 def _decimal(schema: Mapping[str, Any]) -> Logical | None:
@@ -62,7 +74,7 @@ def _decimal(schema: Mapping[str, Any]) -> Logical | None:
 def _unscaled(value: Decimal, precision: int, scale: int) -> int:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or (value and value.adjusted() >= precision - scale):
-        raise FormatError(f"{value} is no decimal({precision},{scale})")
+        raise FormatError(f"{value} is not a decimal({precision},{scale})")
     kept = max(0, len(digits) + exponent + scale)
     if any(digits[kept:]):
         raise FormatError(f"{value} has more than {scale} digits after the point")
@@ -85,24 +97,18 @@ def _whole(span: timedelta, unit: timedelta, value: Any) -> int:
     return number
 
 
-def _timestamp(unit: timedelta) -> Logical:
+def _timestamp(unit: timedelta, epoch: datetime = _EPOCH) -> Logical:
     def to_avro(value: Any) -> int:
-        if _is(datetime, value).tzinfo is None:
+        zone = _is(datetime, value).tzinfo
+        if zone is None and epoch.tzinfo is not None:
             raise FormatError(
                 f"{value!r} has no time zone: give it one, or use local-timestamp in the schema"
             )
-        return _whole(value - _EPOCH, unit, value)
-
-    return Logical(to_avro, lambda raw: _EPOCH + raw * unit)
-
-
-def _local_timestamp(unit: timedelta) -> Logical:
-    def to_avro(value: Any) -> int:
-        if _is(datetime, value).tzinfo is not None:
+        if zone is not None and epoch.tzinfo is None:
             raise FormatError(f"{value!r} has a time zone, and local-timestamp has none")
-        return _whole(value - _LOCAL_EPOCH, unit, value)
+        return _whole(value - epoch, unit, value)
 
-    return Logical(to_avro, lambda raw: _LOCAL_EPOCH + raw * unit)
+    return Logical(to_avro, lambda raw: epoch + raw * unit)
 
 
 def _time(unit: timedelta) -> Logical:
@@ -113,7 +119,7 @@ def _time(unit: timedelta) -> Logical:
 
     def from_avro(raw: int) -> time:
         if not 0 <= raw < timedelta(days=1) // unit:
-            raise FormatError(f"{raw} is no time of a day")
+            raise FormatError(f"{raw} is not a time of day")
         return (_LOCAL_EPOCH + raw * unit).time()
 
     return Logical(to_avro, from_avro)
@@ -123,7 +129,7 @@ def _uuid(value: Any) -> UUID:
     try:
         return UUID(value) if isinstance(value, str) else UUID(int=_is(UUID, value).int)
     except ValueError:
-        raise FormatError(f"{value!r:.60} is no UUID") from None
+        raise FormatError(f"{value!r:.60} is not a UUID") from None
 
 
 _SIMPLE = {
@@ -137,6 +143,6 @@ _SIMPLE = {
     ("long", "time-micros"): _time(_MICRO),
     ("long", "timestamp-millis"): _timestamp(_MILLI),
     ("long", "timestamp-micros"): _timestamp(_MICRO),
-    ("long", "local-timestamp-millis"): _local_timestamp(_MILLI),
-    ("long", "local-timestamp-micros"): _local_timestamp(_MICRO),
+    ("long", "local-timestamp-millis"): _timestamp(_MILLI, _LOCAL_EPOCH),
+    ("long", "local-timestamp-micros"): _timestamp(_MICRO, _LOCAL_EPOCH),
 }

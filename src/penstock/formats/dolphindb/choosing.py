@@ -13,47 +13,28 @@ import numpy as np
 
 from penstock.errors import FormatError
 from penstock.formats.dolphindb import moments, scalars
-from penstock.formats.dolphindb.types import BY_NAME, Type
-from penstock.formats.json.columns import is_null
-from penstock.formats.values import kind, loaded
+from penstock.formats.dolphindb.dolphindb_types import BY_NAME, MONTHS_BEFORE_1970, Type
+from penstock.formats.format_values import kind, loaded
+from penstock.formats.json.json_columns import is_null
 
 _NAMES: dict[type, str] = {
+    **{each: name for name, each in scalars.CLASSES.items()},
     type(None): "VOID",
     bool: "BOOL",
-    scalars.Char: "CHAR",
-    scalars.Short: "SHORT",
-    scalars.Int: "INT",
     int: "LONG",
     date: "DATE",
-    scalars.Month: "MONTH",
-    scalars.Time: "TIME",
-    scalars.Minute: "MINUTE",
-    scalars.Second: "SECOND",
-    scalars.DateTime: "DATETIME",
-    scalars.Timestamp: "TIMESTAMP",
-    scalars.NanoTime: "NANOTIME",
     time: "NANOTIME",
     datetime: "NANOTIMESTAMP",
     np.datetime64: "NANOTIMESTAMP",
-    scalars.Float: "FLOAT",
     float: "DOUBLE",
-    scalars.Symbol: "SYMBOL",
     str: "STRING",
     UUID: "UUID",
-    scalars.DateHour: "DATEHOUR",
-    scalars.DateMinute: "DATEMINUTE",
     IPv4Address: "IPADDR",
     IPv6Address: "IPADDR",
-    scalars.Int128: "INT128",
     bytes: "BLOB",
     bytearray: "BLOB",
     memoryview: "BLOB",
     complex: "COMPLEX",
-    scalars.Point: "POINT",
-    scalars.Duration: "DURATION",
-    scalars.Decimal32: "DECIMAL32",
-    scalars.Decimal64: "DECIMAL64",
-    scalars.Decimal128: "DECIMAL128",
 }
 # These need no second look; numpy's datetimes have a unit, which decides.
 _OWN = frozenset(_NAMES) - {np.datetime64}
@@ -66,12 +47,10 @@ NUMPY_UNITS = {
     "M": "MONTH", "D": "DATE", "h": "DATEHOUR", "m": "DATEMINUTE", "s": "DATETIME", "ms": "TIMESTAMP",
     "us": "NANOTIMESTAMP", "ns": "NANOTIMESTAMP",
 }  # fmt: skip
-_ONLY_HERE = (scalars.Null, scalars.Point, scalars.Duration)
-MONTHS_BEFORE_1970 = 1970 * 12
 
 
 def typed(value: Any) -> tuple[Type, Any]:
-    """Give the type of a scalar, and the scalar as a value of one of the classes that stand for types.
+    """Return the type of a scalar, and the scalar as a value of the class of that type.
 
     >>> typed(7)[0].name, typed(np.int16(7))[0].name, typed(Decimal("1.50"))[0].name
     ('LONG', 'SHORT', 'DECIMAL32')
@@ -80,7 +59,10 @@ def typed(value: Any) -> tuple[Type, Any]:
         return BY_NAME[_NAMES[type(value)]], value
     simple = _simple(value)
     if isinstance(simple, scalars.Null):
-        return _type_of_null(simple), simple
+        type_ = BY_NAME.get(simple.type.upper())
+        if type_ is None or type_.kind == "any":
+            raise FormatError(f"DolphinDB has no null of type {simple.type!r}")
+        return type_, simple
     for each in type(simple).__mro__:
         if each in _NAMES:
             return BY_NAME[_NAMES[each]], simple
@@ -89,13 +71,8 @@ def typed(value: Any) -> tuple[Type, Any]:
     raise FormatError(f"DolphinDB has no type for {kind(value)}")
 
 
-def is_scalar(value: Any) -> bool:
-    """Say whether a value is one of the scalars that only this format knows."""
-    return isinstance(value, _ONLY_HERE)
-
-
 def decimal_type(digits: int, scale: int) -> Type:
-    """Give the narrowest decimal type that holds so many digits."""
+    """Return the narrowest decimal type for this many digits."""
     for name in ("DECIMAL32", "DECIMAL64", "DECIMAL128"):
         if max(digits, scale) <= BY_NAME[name].digits:
             return BY_NAME[name]
@@ -126,15 +103,11 @@ def _simple(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, np.generic) and not isinstance(value, str | bytes):
-        return _number(value)
+        made = _NUMPY.get(value.dtype.str[1:])
+        if made is None:
+            raise FormatError(f"DolphinDB has no type for numpy's {value.dtype}")
+        return made(value.item())
     return value
-
-
-def _number(value: Any) -> Any:
-    made = _NUMPY.get(value.dtype.str[1:])
-    if made is None:
-        raise FormatError(f"DolphinDB has no type for numpy's {value.dtype}")
-    return made(value.item())
 
 
 def _moment(value: np.datetime64) -> Any:
@@ -146,10 +119,3 @@ def _moment(value: np.datetime64) -> Any:
         return scalars.Null(name)
     number = int(value.astype(np.int64)) * (1000 if unit == "us" else 1)
     return moments.to_python(BY_NAME[name], number + MONTHS_BEFORE_1970 * (unit == "M"))
-
-
-def _type_of_null(null: scalars.Null) -> Type:
-    found = BY_NAME.get(null.type.upper())
-    if found is None or found.kind == "any":
-        raise FormatError(f"DolphinDB has no null of type {null.type!r}")
-    return found

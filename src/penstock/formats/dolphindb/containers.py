@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.errors import FormatError
 from penstock.formats.dolphindb import moments
-from penstock.formats.dolphindb.types import BY_NAME
+from penstock.formats.dolphindb.dolphindb_types import BY_NAME
 
 
 class AnyVector(list[Any]):
@@ -21,8 +21,8 @@ class AnyVector(list[Any]):
     """
 
     def __getitem__(self, place: SupportsIndex | slice) -> Any:
-        found = super().__getitem__(place)
-        return AnyVector(found) if isinstance(place, slice) else found
+        item = super().__getitem__(place)
+        return AnyVector(item) if isinstance(place, slice) else item
 
     def __repr__(self) -> str:
         return f"AnyVector({super().__repr__()})"
@@ -66,7 +66,7 @@ class Matrix:
         _check_labels("column", self.column_labels, self.columns)
 
     def to_numpy(self) -> Any:
-        """Give the values as a numpy array of rows and columns; nulls become NaN or None."""
+        """Return the values as a numpy array of rows and columns; nulls become NaN or None."""
         flat = self.values.to_numpy(zero_copy_only=False)
         return flat.reshape(self.columns, self.rows).T
 
@@ -131,18 +131,27 @@ class Dictionary(Mapping[Any, Any]):
 
 
 def python_items(items: pa.Array | AnyVector) -> list[Any]:
-    """Give the items as Python values; nanoseconds are kept, where Arrow's own way would drop them."""
+    """Return the items as Python values; nanoseconds are kept, where Arrow's own way would drop them."""
     if isinstance(items, AnyVector):
         return list(items)
+    if pa.types.is_dictionary(items.type):
+        # One object for each text, however many items refer to it.
+        texts = items.dictionary.to_pylist()
+        return [None if at is None else texts[at] for at in items.indices.to_pylist()]
     names = {pa.timestamp("ns"): "NANOTIMESTAMP", pa.time64("ns"): "NANOTIME"}
     try:
         if items.type not in names:
             return list(items.to_pylist())
-        found = BY_NAME[names[items.type]]
+        type_ = BY_NAME[names[items.type]]
         numbers = items.cast(pa.int64()).to_pylist()
-        return [None if each is None else moments.to_python(found, each) for each in numbers]
+        return [None if each is None else moments.to_python(type_, each) for each in numbers]
     except (ValueError, OverflowError, KeyError) as error:
         raise FormatError(f"Python cannot hold every value of {items.type}: {error}") from error
+
+
+def shared(items: pa.Array) -> pa.Array:
+    """Return the items of which `python_items` makes objects of their own: of symbols, their base."""
+    return items.dictionary if pa.types.is_dictionary(items.type) else items
 
 
 def _check_labels(what: str, labels: pa.Array | None, count: int) -> None:

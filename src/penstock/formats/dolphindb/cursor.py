@@ -8,34 +8,36 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import FormatError
+from penstock.formats.limits import Budget
 
 _INT32 = struct.Struct("<i")
 DEEPEST = 64
 
 
 class Cursor:
-    """A place in the bytes; every count is held against what is left before anything is made of it.
+    """A position in the bytes; every count is compared with the remaining bytes before it is used.
 
     >>> Cursor(b"ab\\0c").text(), Cursor(b"abc").take(2)
     ('ab', b'ab')
     """
 
-    def __init__(self, data: bytes, depth: int = 0) -> None:
+    def __init__(self, data: bytes, depth: int = 0, budget: Budget | None = None) -> None:
         if depth > DEEPEST:
             raise FormatError(f"objects are nested more than {DEEPEST} deep")
         self.data = data
         self.place = 0
         self.depth = depth
+        self.budget = budget or Budget("a DolphinDB value")
         # The symbol bases that were defined so far: a later column may use one again.
         self.bases: dict[int, pa.Array] = {}
 
     @property
     def left(self) -> int:
-        """How many bytes are left."""
+        """Return the number of remaining bytes."""
         return len(self.data) - self.place
 
     def need(self, count: int, size: int, what: str) -> None:
-        """Refuse a count of things that the bytes left cannot hold."""
+        """Refuse a count that does not fit into the remaining bytes."""
         if count < 0:
             raise FormatError(f"{what}: a count of {count} at byte {self.place}")
         if count * size > self.left:
@@ -44,48 +46,48 @@ class Cursor:
             )
 
     def take(self, size: int, what: str = "a value") -> bytes:
-        """Give the next bytes."""
+        """Return the next bytes."""
         self.need(size, 1, what)
         self.place += size
         return self.data[self.place - size : self.place]
 
     def int32(self, what: str = "a number") -> int:
-        """Give a signed number of 32 bits."""
-        found: int = _INT32.unpack(self.take(4, what))[0]
-        return found
+        """Return a signed number of 32 bits."""
+        value: int = _INT32.unpack(self.take(4, what))[0]
+        return value
 
     def count(self, what: str) -> int:
-        """Give a number that counts something."""
-        found = self.int32(what)
-        if found < 0:
-            raise FormatError(f"{what}: a count of {found} at byte {self.place - 4}")
-        return found
+        """Return a number that counts something."""
+        number = self.int32(what)
+        if number < 0:
+            raise FormatError(f"{what}: a count of {number} at byte {self.place - 4}")
+        return number
 
     def flag(self) -> tuple[int, int]:
-        """Give type and form."""
-        found = self.take(2, "a type and a form")
-        return found[0], found[1]
+        """Return type and form."""
+        flag_bytes = self.take(2, "a type and a form")
+        return flag_bytes[0], flag_bytes[1]
 
     def text(self) -> str:
-        """Give text that ends with a zero byte."""
+        """Return text that ends with a zero byte."""
         end = self.data.find(b"\0", self.place)
         if end < 0:
             raise FormatError(f"the text at byte {self.place} has no end")
-        found = self.data[self.place : end]
+        raw = self.data[self.place : end]
         self.place = end + 1
         try:
-            return found.decode()
+            return raw.decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"the text before byte {end} is no UTF-8: {error.reason}") from error
+            raise FormatError(f"the text before byte {end} is not UTF-8: {error.reason}") from error
 
     def within(self) -> Cursor:
-        """Give a cursor for an object inside this one, from the same place."""
-        inner = Cursor(self.data, self.depth + 1)
+        """Return a cursor for an object inside this one, from the same place."""
+        inner = Cursor(self.data, self.depth + 1, self.budget)
         inner.place = self.place
         return inner
 
     def end(self) -> None:
-        """Refuse bytes that are left over."""
+        """Refuse remaining bytes."""
         if self.left:
             raise FormatError(f"{self.left} bytes are left over after the value")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import FormatError
 from penstock.formats.dolphindb import scalars
-from penstock.formats.dolphindb.types import Type
+from penstock.formats.dolphindb.dolphindb_types import Type
 
 _EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY = _EPOCH.toordinal()
@@ -25,43 +25,33 @@ _UNIT = {
     "DATETIME": _MICROS,
     "TIMESTAMP": 1000,
 }
-_CLASSES: dict[str, Any] = {
-    "TIME": scalars.Time,
-    "SECOND": scalars.Second,
-    "MINUTE": scalars.Minute,
-    "DATEHOUR": scalars.DateHour,
-    "DATEMINUTE": scalars.DateMinute,
-    "DATETIME": scalars.DateTime,
-    "TIMESTAMP": scalars.Timestamp,
-    "NANOTIME": time,
-    "NANOTIMESTAMP": datetime,
-}
-NAMES = frozenset((*_CLASSES, "DATE", "MONTH"))
+_CLASSES: dict[str, Any] = {**scalars.CLASSES, "NANOTIME": time, "NANOTIMESTAMP": datetime}
+NAMES = frozenset((*_UNIT, "NANOTIME", "NANOTIMESTAMP", "DATE", "MONTH"))
 
 
-def to_python(found: Type, raw: int) -> Any:
-    """Give the date, time or datetime of a number, or raise for what Python cannot hold."""
-    check_limit(found, raw)
+def to_python(type_: Type, raw: int) -> Any:
+    """Return the date, time or datetime of a number, or raise for what Python cannot hold."""
+    _check_limit(type_, raw)
     try:
-        return _to_python(found.name, raw)
+        return _to_python(type_.name, raw)
     except (ValueError, OverflowError) as error:
-        raise FormatError(f"{found.name} {raw} is outside Python's years 1 to 9999") from error
+        raise FormatError(f"{type_.name} {raw} is outside Python's years 1 to 9999") from error
 
 
-def to_number(found: Type, value: Any) -> int:
-    """Give DolphinDB's number of a date, time or datetime, or raise where a part of it would be lost."""
-    refuse_zone(found.name, value)
-    if found.name == "MONTH":
+def to_number(type_: Type, value: Any) -> int:
+    """Return DolphinDB's number of a date, time or datetime, or raise if a part of it would be lost."""
+    refuse_zone(type_.name, value)
+    if type_.name == "MONTH":
         return int(value.year * 12 + value.month - 1)
-    if found.name == "DATE":
+    if type_.name == "DATE":
         return int(value.toordinal() - _FIRST_DAY)
     if isinstance(value, np.datetime64):
         return int(value.astype("M8[ns]").astype(np.int64))
     if isinstance(value, scalars.NanoTime):
-        check_limit(found, value)
+        _check_limit(type_, value)
         return int(value)
-    number = _number(found.name, _micros(value))
-    check_limit(found, number)
+    number = _number(type_.name, _micros(value))
+    _check_limit(type_, number)
     return number
 
 
@@ -73,10 +63,11 @@ def refuse_zone(name: str, value: Any) -> None:
         )
 
 
-def check_limit(found: Type, raw: int) -> None:
-    """Refuse a time of day that is none."""
-    if found.limit is not None and not 0 <= raw < found.limit:
-        raise FormatError(f"{found.name} {raw} is no time of day; allowed: 0 to {found.limit - 1}")
+def _check_limit(type_: Type, raw: int) -> None:
+    if type_.limit is not None and not 0 <= raw < type_.limit:
+        raise FormatError(
+            f"{type_.name} {raw} is not a time of day; allowed: 0 to {type_.limit - 1}"
+        )
 
 
 def _number(name: str, micros: int) -> int:
@@ -104,13 +95,7 @@ def _to_python(name: str, raw: int) -> Any:
         return scalars.NanoTime(raw) if name == "NANOTIME" else np.datetime64(raw, "ns")
     micros = raw // 1000 if name.startswith("NANO") else raw * _UNIT[name]
     made = _CLASSES[name]
-    return _clock(made, micros) if issubclass(made, time) else _moment(made, micros)
-
-
-def _clock(made: type[time], micros: int) -> time:
+    if issubclass(made, datetime):
+        return made(1970, 1, 1) + timedelta(microseconds=micros)
     seconds, rest = divmod(micros, _MICROS)
     return made(seconds // 3600, seconds // 60 % 60, seconds % 60, rest)
-
-
-def _moment(made: type[datetime], micros: int) -> datetime:
-    return made(1970, 1, 1) + timedelta(microseconds=micros)

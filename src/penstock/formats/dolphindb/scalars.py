@@ -42,7 +42,7 @@ class Month(date):
     """MONTH: the first day of it, shown as `2012-06`."""
 
     def isoformat(self) -> str:
-        """Give year and month."""
+        """Return year and month."""
         return f"{self.year:04}-{self.month:02}"
 
     __str__ = isoformat
@@ -115,7 +115,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Duration:
-    """DURATION: so many of one unit.
+    """DURATION: a number of one unit.
 
     >>> str(Duration(3, "h"))
     '3 h'
@@ -134,38 +134,40 @@ class Duration:
 
 @dataclass(frozen=True)
 class Null:
-    """A null that has a type, for writing; what is read as a null scalar is None.
+    """A null that has a type: for writing, and as an item of an ANY vector that was read.
 
-    >>> Null("DECIMAL32", scale=2)
-    Null(type='DECIMAL32', scale=2)
+    A null that was read by itself is None.
     """
 
     type: str
     scale: int = 0
 
 
+_OWN = (
+    Char, Short, Int, Float, Symbol, Month, Minute, Second, Time, DateHour, DateMinute, DateTime,
+    Timestamp, NanoTime, Int128, Decimal32, Decimal64, Decimal128, Point, Duration,
+)  # fmt: skip
+CLASSES: dict[str, Any] = {each.__name__.upper(): each for each in _OWN}
+"""The class of each type for which Python has none, by DolphinDB's name."""
+
+
 def address(number: int) -> IPv4Address | IPv6Address:
-    """Give the address of a 128-bit number: one that fits IPv4 is IPv4, as DolphinDB has it."""
+    """Return the address of a 128-bit number: one that fits IPv4 is IPv4, as DolphinDB has it."""
     return IPv4Address(number) if number < 2**32 else IPv6Address(number)
 
 
-def unit_name(unit: int) -> str:
-    """Give the name of a DURATION's unit."""
+def _unit_name(unit: int) -> str:
     if not 0 <= unit < len(UNITS):
         raise FormatError(f"DURATION has no unit {unit}; allowed: 0 to {len(UNITS) - 1}")
     return UNITS[unit]
-
-
-def from_storage(name: str, value: Any) -> Any:
-    """Give the scalar for a value in the Arrow type that is nearest to a DolphinDB type."""
-    return FROM_STORAGE[name](value)
 
 
 def _copy(moment: datetime, to: type[datetime]) -> datetime:
     return to(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
 
 
-# What reads an item of an ANY vector is added by `reading`: such an item is a whole object again.
+# From a value of the Arrow type that is nearest to a DolphinDB type to its scalar. What reads an item of
+# an ANY vector is added by `wire_reading`: such an item is a whole object again.
 FROM_STORAGE: dict[str, Any] = {
     "MONTH": lambda day: Month(day.year, day.month, 1),
     "MINUTE": lambda clock: Minute(clock.hour, clock.minute),
@@ -175,5 +177,5 @@ FROM_STORAGE: dict[str, Any] = {
     "INT128": lambda data: Int128(int.from_bytes(data, "big")),
     "COMPLEX": lambda twin: complex(*twin),
     "POINT": lambda twin: Point(*twin),
-    "DURATION": lambda twin: Duration(twin[0], unit_name(twin[1])),
+    "DURATION": lambda twin: Duration(twin[0], _unit_name(twin[1])),
 }

@@ -1,23 +1,21 @@
-"""One question to a schema registry: over HTTP, within a time, tried again while it is away.
+"""Addresses, and one HTTP request with a JSON reply: for a schema registry and its token endpoint.
 
-The standard library's client is enough, because answers are kept: redirects are not followed, so that
-a password never goes to a host that nobody named.
+The standard library's client is enough, because replies are cached: redirects are not followed, so that
+a password never goes to a host that was not named.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -30,13 +28,58 @@ from urllib.request import (
 
 from pydantic import SecretStr
 
-from penstock.config.secrets import mask
-from penstock.errors import ConfigError, TransientError
+from penstock.config.secrets import mask, remember_secret
+from penstock.errors import ConfigError
 
-ATTEMPTS = 4
-FIRST_PAUSE = 0.1
-LONGEST_ANSWER = 64 * 1024 * 1024
-_TYPE = "application/vnd.schemaregistry.v1+json"
+Credentials = tuple[str, SecretStr]
+_LONGEST_REPLY = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address of a registry, without user and password, and who asks there."""
+
+    url: str
+    user: Credentials | None = None
+
+
+def addresses(
+    given: str, user: Credentials | None = None, *, what: str = "registry address"
+) -> list[Address]:
+    """Return the addresses, each with the user and password that are in it, or else with `user`.
+
+    What is written into one address is for that address alone.
+
+    >>> addresses("http://a:8081/, http://b:8081")
+    [Address(url='http://a:8081', user=None), Address(url='http://b:8081', user=None)]
+    >>> addresses("https://app:hunter2@a")
+    [Address(url='https://a', user=('app', SecretStr('**********')))]
+    """
+    made = []
+    for split in (urlsplit(part.strip()) for part in given.split(",")):
+        host = split.netloc.rpartition("@")[2]
+        url = urlunsplit(split._replace(netloc=host, query="", fragment="")).rstrip("/")
+        if split.scheme not in {"http", "https"} or not split.hostname:
+            raise ConfigError(
+                f"{what} {url!r}: allowed are http://HOST:PORT/PATH and https://..., "
+                "several with commas between them"
+            )
+        given_user = user
+        if user is None and split.username:
+            given_user = credentials(unquote(split.username), unquote(split.password or ""))
+        made.append(Address(url, given_user))
+    return made
+
+
+def credentials(username: str | None, password: SecretStr | str | None) -> Credentials | None:
+    """Give both, or nothing where neither is given."""
+    if username is None and password is None:
+        return None
+    if not username or password is None:
+        raise ConfigError("the registry needs both username and password, or neither")
+    secret = password if isinstance(password, SecretStr) else SecretStr(password)
+    remember_secret(secret.get_secret_value())
+    return username, secret
 
 
 @dataclass(frozen=True)
@@ -46,14 +89,17 @@ class Tls:
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
-    key_password: SecretStr | str | None = None
+    key_password: SecretStr | str | None = field(default=None, repr=False)
 
     def context(self) -> ssl.SSLContext:
         """Load the files."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate:
-                context.load_cert_chain(self.certificate, self.key, lambda: self._password)
+                # An empty password, so that OpenSSL raises instead of asking at the terminal.
+                context.load_cert_chain(
+                    self.certificate, self.key, lambda: plain(self.key_password or "")
+                )
         except (OSError, ValueError) as error:
             files = ", ".join(name for name in (self.ca, self.certificate, self.key) if name)
             raise ConfigError(
@@ -61,173 +107,95 @@ class Tls:
             ) from error
         return context
 
-    @property
-    def _password(self) -> str:
-        # An empty answer, so that OpenSSL raises instead of asking at the terminal.
-        given = self.key_password or ""
-        return given if isinstance(given, str) else given.get_secret_value()
-
-    def __repr__(self) -> str:
-        return f"Tls(ca={self.ca!r}, certificate={self.certificate!r}, key={self.key!r})"
-
 
 class RefusedError(Exception):
-    """The registry answered, and the answer is no: the caller knows what that means."""
+    """The server replied, and the reply is no: the caller knows what that means."""
 
-    def __init__(self, status: int, code: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, location: str = "") -> None:
         super().__init__(reason)
         self.status = status
-        self.code = code
         self.reason = reason
+        self.location = location
 
 
-class _AwayError(Exception):
+class AwayError(Exception):
+    """No reply, or one that asks to come back later."""
+
     def __init__(self, reason: str, retry_after: float = 0.0) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
 
 
-class Transport:
-    """Asks the registry at any of its addresses. `timeout` is for all tries of a question together."""
+class HttpClient:
+    """Sends requests to one server or its twins; `what` names it in errors."""
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        credentials: tuple[str, SecretStr] | None,
-        tls: Tls,
-        timeout: float,
-    ) -> None:
-        self.urls = urls
-        self.timeout = timeout
-        self._credentials = credentials
-        self._opener = _opener(urls, tls)
+    def __init__(self, what: str, tls: Tls, secure: bool) -> None:
+        self._what = what
+        self._opener = OpenerDirector()
+        for kind in (ProxyHandler, HTTPHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+            self._opener.add_handler(kind())
+        if secure:
+            self._opener.add_handler(HTTPSHandler(context=tls.context()))
 
-    @property
-    def shown(self) -> str:
-        """The addresses, for messages."""
-        return ", ".join(self.urls)
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Give the answer; raise `RefusedError` for a no, `TransientError` when nobody answers."""
-        deadline = time.monotonic() + self.timeout
-        for attempt in itertools.count(1):
-            try:
-                return self._ask_each(method, path, body, deadline)
-            except _AwayError as away:
-                pause = max(away.retry_after, _pause(attempt))
-                if attempt == ATTEMPTS or time.monotonic() + pause >= deadline:
-                    raise self._gone(away, pause) from away
-                time.sleep(pause)
-        raise AssertionError
-
-    def _ask_each(self, method: str, path: str, body: Any, deadline: float) -> Any:
-        last = _AwayError("no time left")
-        for url in self.urls:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            try:
-                return self._once(self._request(url + path, method, body), left)
-            except _AwayError as away:
-                last = away
-        raise last
-
-    def _request(self, url: str, method: str, body: Any) -> Request:
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(url, data, {"Accept": f"{_TYPE}, application/json"}, method=method)  # noqa: S310 - checked to be http
-        if data is not None:
-            request.add_header("Content-Type", _TYPE)
-        if self._credentials:
-            user, password = self._credentials
-            pair = b64encode(f"{user}:{password.get_secret_value()}".encode()).decode()
-            request.add_unredirected_header("Authorization", f"Basic {pair}")
-        return request
-
-    def _once(self, request: Request, left: float) -> Any:
+    def send(self, request: Request, timeout: float) -> Any:
+        """Return the JSON of the reply; raise `RefusedError` for a no, `AwayError` without a reply."""
         try:
-            with self._opener.open(request, timeout=left) as answer:
-                return self._parsed(answer.read(LONGEST_ANSWER))
+            with self._opener.open(request, timeout=timeout) as reply:
+                data = reply.read(_LONGEST_REPLY)
         except HTTPError as error:
             with error:
-                raise self._no(error, error.read(LONGEST_ANSWER)) from None
-        except URLError as error:
-            raise self._unreachable(error.reason) from error
+                raise _refused(error, error.read(_LONGEST_REPLY)) from None
         except (OSError, HTTPException) as error:
-            raise self._unreachable(error) from error
-
-    def _parsed(self, data: bytes) -> Any:
+            raise self._unreachable(
+                error.reason if isinstance(error, URLError) else error
+            ) from error
         try:
             return json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(
-                f"{self.shown} answers, but not with JSON ({data[:40]!r}): "
-                "is it the address of a schema registry's API?"
+                f"{self._what} answers, but not with JSON ({data[:40]!r}): check the address"
             ) from error
 
     def _unreachable(self, reason: object) -> Exception:
         if isinstance(reason, ssl.SSLError):
             return ConfigError(
-                f"no secure connection to the registry at {self.shown}: {reason}; "
+                f"no secure connection to {self._what}: {reason}; "
                 "check tls=Tls(ca=..., certificate=..., key=...)"
             )
-        return _AwayError(mask(str(reason)) or type(reason).__name__)
-
-    def _no(self, error: HTTPError, data: bytes) -> Exception:
-        code, reason = _said(data)
-        if error.code == 429 or error.code >= 500:
-            return _AwayError(f"HTTP {error.code} {reason}".strip(), _retry_after(error))
-        if error.code in {401, 403}:
-            return ConfigError(
-                f"the registry at {self.shown} refuses {self._who()} (HTTP {error.code}): "
-                "check username, password and what this user may do"
-            )
-        if error.code < 400:
-            return ConfigError(
-                f"the registry at {self.shown} has moved to {error.headers.get('Location')}: "
-                "give that address"
-            )
-        return RefusedError(error.code, code, reason)
-
-    def _who(self) -> str:
-        return f"user {self._credentials[0]!r}" if self._credentials else "a caller without a name"
-
-    def _gone(self, away: _AwayError, pause: float) -> TransientError:
-        return TransientError(
-            f"the registry at {self.shown} is away or busy: {away}; "
-            "check that it runs and can be reached from here, or try again later",
-            retry_after=max(1.0, pause),
-        )
+        return AwayError(mask(str(reason)) or type(reason).__name__)
 
 
-def _opener(urls: Sequence[str], tls: Tls) -> OpenerDirector:
-    opener = OpenerDirector()
-    for handler in (ProxyHandler(), HTTPHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
-        opener.add_handler(handler)
-    if any(url.startswith("https:") for url in urls):
-        opener.add_handler(HTTPSHandler(context=tls.context()))
-    return opener
+def basic(user: str, password: SecretStr | str) -> str:
+    """Return the header of HTTP basic authentication."""
+    return "Basic " + b64encode(f"{user}:{plain(password)}".encode()).decode()
 
 
-def _pause(attempt: int) -> float:
-    # Spread, so that many clients do not come back at the same moment.
-    return FIRST_PAUSE * 2.0 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
+def plain(secret: SecretStr | str) -> str:
+    """Return the text of a secret."""
+    return secret if isinstance(secret, str) else secret.get_secret_value()
+
+
+def _refused(error: HTTPError, data: bytes) -> Exception:
+    reason = _reason(data)
+    if error.code == 429 or error.code >= 500:
+        return AwayError(f"HTTP {error.code} {reason}".strip(), _retry_after(error))
+    return RefusedError(error.code, reason, mask(str(error.headers.get("Location", ""))))
+
+
+def _reason(data: bytes) -> str:
+    try:
+        body = json.loads(data)
+        # A registry's own form, or that of a token endpoint (RFC 6749, 5.2).
+        return str(body.get("message") or body.get("error_description") or body["error"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return data[:500].decode(errors="replace")
 
 
 def _retry_after(error: HTTPError) -> float:
     given = error.headers.get("Retry-After", "")
     try:
-        return float(given) if given.strip().isdigit() else _seconds_until(given)
+        if given.strip().isdigit():
+            return float(given)
+        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
     except (TypeError, ValueError):
         return 0.0
-
-
-def _seconds_until(date: str) -> float:
-    return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-
-
-def _said(data: bytes) -> tuple[int, str]:
-    try:
-        body = json.loads(data)
-        return int(body["error_code"]), str(body["message"])
-    except (ValueError, KeyError, TypeError):
-        return 0, data[:500].decode(errors="replace")

@@ -9,12 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import ConfigError, FormatError, PenstockError, nearest
-from penstock.formats.registry.registry import Bounded, Registry, Schema
+from penstock.errors import ConfigError, FormatError, PenstockError, TransientError, nearest
+from penstock.formats.registry.registry_client import Bounded, Registry
+from penstock.formats.registry.registry_model import Schema
 
 SubjectName = Callable[[str, str, str], str]
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
+# The id of a schema, the bytes in front of each value, and the function that writes the body.
+Current = tuple[int, bytes, Write]
 
 _HEAD = 5
 _PARTS = ("value", "key")
@@ -57,7 +60,7 @@ class RegistryFormat(ABC):
         self._subject = subject if callable(subject) else _one_of("subject", subject, STRATEGIES)
         self._register = auto_register
         self._use_latest = use_latest
-        self._writers: Bounded[str, tuple[int, bytes, Write]] = Bounded()
+        self._writers: Bounded[str, Current] = Bounded()
         self._readers: Bounded[bytes, Read] = Bounded()
 
     def encode(self, value: Any, topic: str = "") -> bytes:
@@ -68,7 +71,7 @@ class RegistryFormat(ABC):
         except Exception as error:
             raise FormatError(
                 f"this {type(value).__name__} does not fit the {self.name} schema of "
-                f"{self._where(topic)}: {_text(error)}"
+                f"subject {self.subject_for(topic)!r}: {_text(error)}"
             ) from error
 
     def decode(self, data: bytes, topic: str = "") -> Any:
@@ -112,32 +115,34 @@ class RegistryFormat(ABC):
     def _reader(self, schema: Schema) -> Read:
         """Make the function that reads bodies that were written with a schema."""
 
-    def _current(self, topic: str) -> tuple[int, bytes, Write]:
+    def _current(self, topic: str) -> Current:
         kept = self._writers.get(topic)
-        if self._use_latest:
-            return self._latest(topic, kept)
-        return kept or self._new_writer(topic, *self._found(self.subject_for(topic)))
-
-    def _latest(
-        self, topic: str, kept: tuple[int, bytes, Write] | None
-    ) -> tuple[int, bytes, Write]:
+        if kept and not self._use_latest:
+            return kept
         subject = self.subject_for(topic)
+        if not self._use_latest:
+            schema = self._own_schema()
+            if self._register:
+                schema_id = self.registry.register(subject, schema)
+            else:
+                schema_id = self.registry.lookup(subject, schema).id
+            return self._new_writer(topic, schema_id, schema)
         latest = self.registry.latest(subject, self.form)
         if kept and kept[0] == latest.id:
             return kept
         self._check_kind(latest.schema, ConfigError, f"subject {subject!r}")
         return self._new_writer(topic, latest.id, latest.schema)
 
-    def _new_writer(self, topic: str, schema_id: int, schema: Schema) -> tuple[int, bytes, Write]:
-        made = (schema_id, b"\0" + schema_id.to_bytes(4, "big"), self._writer(schema))
+    def _new_writer(self, topic: str, schema_id: int, schema: Schema) -> Current:
+        try:
+            write = self._writer(schema)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(
+                f"schema {schema_id} is not a schema to write with: {_text(error)}"
+            ) from error
+        made = (schema_id, b"\0" + schema_id.to_bytes(4, "big"), write)
         self._writers[topic] = made
         return made
-
-    def _found(self, subject: str) -> tuple[int, Schema]:
-        schema = self._own_schema()
-        if self._register:
-            return self.registry.register(subject, schema), schema
-        return self.registry.lookup(subject, schema).id, schema
 
     def _new_reader(self, head: bytes) -> Read:
         schema_id = _id(head)
@@ -145,22 +150,23 @@ class RegistryFormat(ABC):
         if schema is None:
             raise FormatError(
                 f"these bytes name schema {schema_id}, which the registry at {self.registry.url} "
-                "does not have: they were written with another registry, or are no such format"
+                "does not have: they were written with another registry, or are not of this format"
             )
         self._check_kind(schema, FormatError, f"schema {schema_id}")
         try:
             read = self._reader(schema)
-        except (ConfigError, FormatError) as error:
-            raise FormatError(f"values of schema {schema_id} cannot be read: {error}") from error
+        except TransientError:
+            raise
+        except Exception as error:  # a schema may be anything, and so may what a parser makes of it
+            raise FormatError(
+                f"values of schema {schema_id} cannot be read: {_text(error)}"
+            ) from error
         self._readers[head] = read
         return read
 
     def _check_kind(self, schema: Schema, error: type[PenstockError], what: str) -> None:
         if schema.kind != self.kind:
             raise error(f"{what} is {schema.kind}, and this format is for {self.kind}")
-
-    def _where(self, topic: str) -> str:
-        return f"subject {self.subject_for(topic)!r}"
 
 
 def _id(head: bytes) -> int:

@@ -1,7 +1,7 @@
 """The cluster as an administrator and the engine see it: topics, groups, offsets, ACLs.
 
 Every call has a time-out, and every failure is one of Penstock's errors. What each call does is in the
-module of its subject; here they stand together.
+module of its subject; here they are together.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # re-exported silently
-
 from penstock.config import ConnectionLike
-from penstock.kafka.admin import acls, describe, groups, lookup, metadata, resets
+from penstock.kafka.admin import acls, groups, lookup, metadata, resets
 from penstock.kafka.admin import topics as on_topics
-from penstock.kafka.admin.asking import Asker
-from penstock.kafka.admin.model import (
+from penstock.kafka.admin.acls import Acl, AclFilter
+from penstock.kafka.admin.admin_calls import AdminCalls
+from penstock.kafka.admin.admin_model import (
     ClusterInfo,
     GroupDetail,
     GroupInfo,
@@ -24,9 +23,8 @@ from penstock.kafka.admin.model import (
     TopicDetail,
     TopicInfo,
 )
+from penstock.kafka.admin.lookup import Watermarks
 from penstock.kafka.admin.resets import Chosen, ResetPlan, Target
-from penstock.kafka.admin.rules import Acl, AclFilter
-from penstock.kafka.admin.watermarks import Watermarks
 from penstock.kafka.handle import Partition
 
 _EVERY_ACL = AclFilter()
@@ -45,12 +43,12 @@ class Admin:
             plan = admin.plan_reset("billing", "earliest")
             admin.reset(plan)
 
-    `timeout` is in seconds, for each question; other keywords are settings of librdkafka or `oauth_cb`.
+    `timeout` is in seconds, for each request; other keywords are settings of librdkafka or `oauth_cb`.
     """
 
     def __init__(self, connection: ConnectionLike, timeout: float = 10.0, **overrides: Any) -> None:
         self.timeout = timeout
-        self._ask = Asker(connection, timeout, **overrides)
+        self._ask = AdminCalls(connection, timeout, **overrides)
         self.connection = self._ask.connection
         self._marks = Watermarks(self._ask)
 
@@ -61,34 +59,34 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections. A closed Admin cannot be used again."""
+        """Close the connections. A closed Admin cannot be used again."""
         self._ask.close()
 
     # -- the cluster
 
     def cluster(self) -> ClusterInfo:
-        """The cluster's id, its controller and its brokers."""
+        """Return the cluster's id, its controller and its brokers."""
         return metadata.describe_cluster(self._ask)
 
     def metadata(self) -> dict[str, Any]:
-        """Brokers, groups with members and topics with partitions, as the DolphinDB plugin shows them."""
+        """Return brokers, groups with members and topics with partitions, like the DolphinDB plugin."""
         return metadata.read_metadata(self._ask)
 
     # -- topics
 
     def topics(self, internal: bool = False) -> list[TopicInfo]:
-        """Every topic by name; those of Kafka itself (names with two underscores) on request."""
+        """Return every topic by name; those of Kafka itself (names with two underscores) on request."""
         return [t for t in lookup.list_topics(self._ask) if internal or not t.internal]
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The id of each topic; a topic that was deleted and made again has another one.
+        """Return the id of each topic; a topic that was deleted and recreated has another one.
 
-        Topics that are not there are left out.
+        Topics that do not exist are left out.
         """
         return lookup.topic_ids(self._ask, topics)
 
     def describe_topic(self, name: str) -> TopicDetail:
-        """Partitions with leader, replicas and offsets, and the settings that are not default."""
+        """Return partitions with leader, replicas and offsets, and the settings that are not default."""
         return on_topics.describe_topic(self._ask, name)
 
     def create_topic(
@@ -98,17 +96,8 @@ class Admin:
         replication: int | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """Make a topic, and return when it can be used. What is not given is up to the broker."""
-        settings = {key: describe.written(value) for key, value in (config or {}).items()}
-        on_topics.create_topic(
-            self._ask,
-            NewTopic(
-                name,
-                num_partitions=-1 if partitions is None else partitions,
-                replication_factor=-1 if replication is None else replication,
-                config=settings,
-            ),
-        )
+        """Create a topic, and return when it can be used. What is not given is up to the broker."""
+        on_topics.create_topic(self._ask, name, partitions, replication, config or {})
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with everything in it, and return when it is gone."""
@@ -119,33 +108,33 @@ class Admin:
         on_topics.add_partitions(self._ask, name, total)
 
     def topic_settings(self, name: str) -> tuple[Setting, ...]:
-        """Every setting that holds for a topic, with its source; those with `own` were made for it."""
+        """Return every setting of a topic, with its source; those with `own` were set for it."""
         lookup.look_up(self._ask, [name])
         return on_topics.read_settings(self._ask, name)
 
     def alter_topic(self, name: str, config: Mapping[str, object]) -> None:
-        """Change settings of a topic: a value sets one, None unsets it, what is not named stays."""
+        """Change settings of a topic: a value sets one, None unsets it, others do not change."""
         on_topics.alter_settings(self._ask, name, config)
 
     def delete_records(self, before: Mapping[Partition, int]) -> dict[Partition, int]:
         """Delete all records before an offset (-1: all there are), for each partition.
 
-        The answer is the first offset that each partition has now.
+        Return the first remaining offset of each partition.
         """
         return on_topics.delete_records(self._ask, before)
 
     # -- groups
 
     def groups(self) -> list[GroupInfo]:
-        """Every consumer group by name."""
+        """Return every consumer group by name."""
         return groups.list_groups(self._ask)
 
     def describe_group(self, group: str) -> GroupDetail:
-        """State, members, and for every partition the committed offset, the end and the lag."""
+        """Return state, members, and for every partition the committed offset, the end and the lag."""
         return groups.describe_group(self._ask, group)
 
     def plan_reset(self, group: str, to: Target, topics: Chosen = None) -> ResetPlan:
-        """Work out where a group would go; `reset` carries the plan out.
+        """Plan the new offsets of a group; `reset` executes the plan.
 
         `to` is what `penstock groups reset --to` takes ("earliest", "latest", "+10", "-10", a time,
         an age), an offset, a datetime, or an offset for each partition. Without `topics` (names, or
@@ -164,11 +153,11 @@ class Admin:
     # -- ACLs
 
     def acls(self, wanted: AclFilter = _EVERY_ACL) -> list[Acl]:
-        """The rules who may do what: all of them, or those that a filter means."""
+        """Return the rules who may do what: all of them, or those that a filter means."""
         return acls.list_acls(self._ask, wanted)
 
     def create_acls(self, rules: Iterable[Acl]) -> None:
-        """Let rules hold; one that holds already is no error."""
+        """Let rules hold; one that holds already is ignored."""
         acls.create_acls(self._ask, rules)
 
     def delete_acls(self, rules: Iterable[Acl]) -> list[Acl]:
@@ -178,30 +167,30 @@ class Admin:
     # -- offsets
 
     def partitions(self, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
-        """Every partition of the given topics, or of the topics that match a pattern as a whole."""
+        """Return every partition of the given topics, or of those that match a pattern as a whole."""
         return lookup.partitions_of(self._ask, topics)
 
     def existing(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Those of the partitions that the cluster has now."""
+        """Return those of the partitions that the cluster has now."""
         return lookup.existing(self._ask, partitions)
 
     def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The first offset that each partition still has."""
+        """Return the first offset that each partition still has."""
         return self._marks.earliest(partitions)
 
     def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offset that each partition's next record will get."""
+        """Return the offset that each partition's next record will get."""
         return self._marks.latest(partitions)
 
     def offsets_at(
         self, timestamp_ms: int, partitions: Iterable[Partition]
     ) -> dict[Partition, int]:
-        """The first offset at or after a time; the end where no record is that young."""
+        """Return the first offset at or after a time; the end where no record is that young."""
         return self._marks.offsets_at(timestamp_ms, partitions)
 
     def committed(
         self, group: str, partitions: Iterable[Partition] | None = None
     ) -> dict[Partition, int]:
-        """What a group committed; partitions without a committed offset are not in the answer."""
+        """Return what a group committed; partitions without a committed offset are left out."""
         with self._ask.group(group) as offsets:
             return offsets.committed(partitions)

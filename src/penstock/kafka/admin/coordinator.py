@@ -10,19 +10,22 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from weakref import finalize
 
 import orjson
+from msgspec import convert
 
-from penstock import errors
 from penstock.config import Connection
-from penstock.errors import BrokerUnavailableError, PenstockError, TerminalError, TransientError
-from penstock.kafka.admin.model import GroupTold
+from penstock.error_frame import from_document
+from penstock.errors import BrokerUnavailableError, PenstockError, TransientError
+from penstock.kafka.admin.admin_model import GroupDescription
+from penstock.kafka.bounded import MARGIN
 
 Deed = Literal["describe", "delete"]
-Outcome = GroupTold | PenstockError | None
+Outcome = GroupDescription | PenstockError | None
 
 _TRIES = 2
 _GRACE = 1.0
@@ -38,14 +41,14 @@ class Coordinator:
         self._lock = Lock()
 
     def describe(self, names: Sequence[str]) -> dict[str, Outcome]:
-        """What is told about each group; None for one that is not there, or why nothing is told."""
+        """Return the description of each group; None for one that does not exist, or the error."""
         return self._ask("describe", names)
 
     def delete(self, name: str) -> None:
-        """Delete a group; one that is gone already is no error."""
-        told = self._ask("delete", [name])[name]
-        if isinstance(told, PenstockError):
-            raise told
+        """Delete a group; one that is gone already is ignored."""
+        outcome = self._ask("delete", [name])[name]
+        if isinstance(outcome, PenstockError):
+            raise outcome
 
     def close(self) -> None:
         """End the child, where there is one."""
@@ -66,21 +69,23 @@ class Coordinator:
         )
 
     def _read(self, answer: bytes) -> dict[str, Outcome]:
-        told = {name: _outcome(each) for name, each in orjson.loads(answer).items()}
-        if any(isinstance(each, TransientError) for each in told.values()):
+        outcomes = {name: _outcome(each) for name, each in orjson.loads(answer).items()}
+        if any(isinstance(each, TransientError) for each in outcomes.values()):
             # A client over which a broker went away may not find coordinators ever again.
             self.close()
-        return told
+        return outcomes
 
     def _exchange(self, question: bytes) -> bytes:
-        """Put a line and give the line that comes back; nothing when the child died over it."""
+        """Put a line and give the line that comes back; nothing when the child died or hangs over it."""
         child = self._child = self._child or self._start()
         assert child.stdin is not None  # noqa: S101
         assert child.stdout is not None  # noqa: S101
         with suppress(BrokenPipeError):
             child.stdin.write(question + b"\n")
             child.stdin.flush()
-            return child.stdout.readline()
+            # The child gives up by itself, unless it hangs: then it is replaced.
+            if _is_readable(child.stdout, 2 * self._timeout + MARGIN):
+                return child.stdout.readline()
         return b""
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -99,14 +104,18 @@ class Coordinator:
         return child
 
 
-def _outcome(told: Any) -> Outcome:
-    if told is None:
+def _is_readable(pipe: IO[bytes], seconds: float) -> bool:
+    with DefaultSelector() as selector:
+        selector.register(pipe, EVENT_READ)
+        return bool(selector.select(seconds))
+
+
+def _outcome(document: Any) -> Outcome:
+    if document is None:
         return None
-    if "error" in told:
-        kind = getattr(errors, told["error"], TerminalError)
-        problem: PenstockError = kind(told["message"])
-        return problem
-    return GroupTold.from_document(told)
+    if "error" in document:
+        return from_document(document["error"])
+    return convert(document, GroupDescription)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Finding topics and partitions: what is there, and a good answer where something is not."""
+"""Existing topics and partitions with their offsets, and helpful errors for missing ones."""
 
 from __future__ import annotations
 
@@ -10,82 +10,94 @@ from typing import Any
 from confluent_kafka import KafkaError
 from confluent_kafka import TopicCollection as Names
 
-from penstock.errors import ConfigError
-from penstock.kafka.admin import describe
-from penstock.kafka.admin.asking import Asker
-from penstock.kafka.admin.model import TopicInfo
-from penstock.kafka.errors import topic_missing
+from penstock.errors import ConfigError, PenstockError
+from penstock.kafka.admin.admin_calls import AdminCalls
+from penstock.kafka.admin.admin_model import TopicInfo
 from penstock.kafka.handle import Partition
+from penstock.kafka.kafka_errors import code_of, topic_missing
+from penstock.kafka.offsets import EARLIEST, LATEST
+from penstock.retry import retry
+
+# How the names of Kafka's own topics begin.
+_INTERNAL = "__"
+# There is no such partition, or it was not there when its leader was last asked for.
+_MISSING = {
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 
 
-def list_topics(ask: Asker) -> list[TopicInfo]:
-    """Every topic by name."""
-    metadata = ask.metadata("listing the topics")
-    found = [describe.topic_line(topic) for topic in metadata.topics.values()]
-    return sorted(found, key=lambda topic: topic.name)
+def list_topics(ask: AdminCalls) -> list[TopicInfo]:
+    """Return every topic by name."""
+    return [
+        TopicInfo(
+            name,
+            len(topic.partitions),
+            max((len(p.replicas) for p in topic.partitions.values()), default=0),
+            name.startswith(_INTERNAL),
+        )
+        for name, topic in sorted(ask.metadata("listing the topics").topics.items())
+    ]
 
 
-def partitions_of(ask: Asker, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
-    """Every partition of the given topics, or of the topics that match a pattern as a whole."""
+def partitions_of(ask: AdminCalls, topics: Iterable[str] | re.Pattern[str]) -> list[Partition]:
+    """Return every partition of the given topics, or of the topics that match a pattern as a whole."""
     if isinstance(topics, re.Pattern):
-        return _matching(ask, topics)
+        # All from one answer of the cluster: a topic may go away meanwhile.
+        return sorted(
+            (name, partition)
+            for name, topic in ask.metadata("listing the topics").topics.items()
+            if not name.startswith(_INTERNAL) and topics.fullmatch(name)
+            for partition in topic.partitions
+        )
     names = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
-    told = look_up(ask, names)
-    return sorted((name, p.id) for name in names for p in told[name].partitions)
+    descriptions = look_up(ask, names)
+    return sorted((name, p.id) for name in names for p in descriptions[name].partitions)
 
 
-def _matching(ask: Asker, pattern: re.Pattern[str]) -> list[Partition]:
-    """From one answer of the cluster: a topic that goes away meanwhile is no error."""
-    topics = ask.metadata("listing the topics").topics
-    internal = {topic.name for topic in map(describe.topic_line, topics.values()) if topic.internal}
-    return sorted(
-        (name, partition)
-        for name, topic in topics.items()
-        if name not in internal and pattern.fullmatch(name)
-        for partition in topic.partitions
-    )
-
-
-def topic_ids(ask: Asker, names: Iterable[str]) -> dict[str, str]:
-    """The id that Kafka gave each topic when it was made; one that is not there is left out."""
+def topic_ids(ask: AdminCalls, names: Iterable[str]) -> dict[str, str]:
+    """Return the id that Kafka gave each topic when it was created; a missing one is left out."""
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
-    told = ask.each("looking up topics", ask.client.describe_topics, Names(wanted), quiet=missing)
-    return {name: str(topic.topic_id) for name, topic in told.items()}
+    descriptions = _described(ask, "looking up topics", wanted)
+    return {name: str(topic.topic_id) for name, topic in descriptions.items()}
 
 
-def existing(ask: Asker, partitions: Iterable[Partition]) -> list[Partition]:
-    """Those of the partitions that the cluster has."""
+def existing(ask: AdminCalls, partitions: Iterable[Partition]) -> list[Partition]:
+    """Return those of the partitions that the cluster has."""
     topics = ask.metadata("looking up partitions").topics
     return [(t, p) for t, p in partitions if t in topics and p in topics[t].partitions]
 
 
-def look_up(ask: Asker, names: list[str]) -> dict[str, Any]:
-    """What the cluster says about each topic; a missing one is an error with the nearest names."""
+def look_up(ask: AdminCalls, names: list[str]) -> dict[str, Any]:
+    """Return what the cluster says about each topic; a missing one is an error with the nearest names."""
     if not names:
         return {}
-    doing = f"looking up topic {', '.join(names)}"
-    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
-    told = ask.each(doing, ask.client.describe_topics, Names(names), quiet=missing)
+    descriptions = _described(ask, f"looking up topic {', '.join(names)}", names)
     for name in names:
-        if name not in told:
+        if name not in descriptions:
             raise topic_missing(name, [t.name for t in list_topics(ask) if not t.internal])
-    return told
+    return descriptions
 
 
-def require(ask: Asker, partitions: Iterable[Partition]) -> None:
+def _described(ask: AdminCalls, doing: str, names: list[str]) -> dict[str, Any]:
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    return ask.each(doing, ask.client.describe_topics, Names(names), quiet=missing)
+
+
+def require(ask: AdminCalls, partitions: Iterable[Partition]) -> None:
     """Raise when one of the partitions is not there."""
     wanted = list(partitions)
-    told = look_up(ask, list(dict.fromkeys(topic for topic, _ in wanted)))
+    descriptions = look_up(ask, list(dict.fromkeys(topic for topic, _ in wanted)))
     for topic, partition in wanted:
-        last = len(told[topic].partitions) - 1
+        last = len(descriptions[topic].partitions) - 1
         if not 0 <= partition <= last:
             raise ConfigError(f"topic {topic!r} has no partition {partition}; it has 0 to {last}")
 
 
-def require_leaders(ask: Asker, partitions: Iterable[Partition]) -> None:
+def require_leaders(ask: AdminCalls, partitions: Iterable[Partition]) -> None:
     """Wait until the partitions have leaders, which the client then knows; raise where one is missing."""
     wanted = list(partitions)
     require(ask, wanted)
@@ -93,14 +105,52 @@ def require_leaders(ask: Asker, partitions: Iterable[Partition]) -> None:
         ask.until(f"topic {topic!r} has leaders", partial(has_leaders, ask, topic))
 
 
-def topics_now(ask: Asker, name: str) -> Any:
-    """Every topic by name, as a broker knows them at this moment."""
+def topics_now(ask: AdminCalls, name: str) -> Any:
+    """Return every topic by name, as a broker knows them at this moment."""
     return ask.metadata(f"looking for topic {name!r}").topics
 
 
-def has_leaders(ask: Asker, name: str, at_least: int = 0) -> bool:
-    """Whether a topic is there with so many partitions, and each of them has a leader."""
+def has_leaders(ask: AdminCalls, name: str, at_least: int = 0) -> bool:
+    """Return whether a topic exists with that many partitions, and each of them has a leader."""
     topic = topics_now(ask, name).get(name)
     if topic is None or len(topic.partitions) < at_least:
         return False
     return all(partition.leader >= 0 for partition in topic.partitions.values())
+
+
+class Watermarks:
+    """The offsets of partitions, from their leaders."""
+
+    def __init__(self, ask: AdminCalls) -> None:
+        self._ask = ask
+
+    def earliest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the first offset that each partition still has."""
+        return self._offsets(partitions, EARLIEST)
+
+    def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the offset that each partition's next record will get."""
+        return self._offsets(partitions, LATEST)
+
+    def offsets_at(
+        self, timestamp_ms: int, partitions: Iterable[Partition]
+    ) -> dict[Partition, int]:
+        """Return the first offset at or after a time; the end if no record is that recent."""
+        offsets = self._offsets(partitions, max(0, timestamp_ms))
+        young = [partition for partition, offset in offsets.items() if offset < 0]
+        return {**offsets, **self.latest(young)}
+
+    def _offsets(self, partitions: Iterable[Partition], moment: int) -> dict[Partition, int]:
+        asked = list(dict.fromkeys(partitions))
+        if not asked:
+            return {}
+
+        def again(error: Exception) -> float | None:
+            if not isinstance(error, PenstockError) or code_of(error) not in _MISSING:
+                return None
+            require_leaders(self._ask, asked)
+            self._ask.offsets.look_anew()
+            return 0.0
+
+        ask = partial(self._ask.offsets.at, moment, asked)
+        return retry(ask, again, within=self._ask.timeout)

@@ -12,11 +12,11 @@ from typing import Any
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError
 from penstock.kafka.admin import groups
-from penstock.kafka.admin.asking import Asker
+from penstock.kafka.admin.admin_calls import AdminCalls
+from penstock.kafka.admin.admin_model import BrokerInfo, ClusterInfo, GroupDescription, MemberInfo
 from penstock.kafka.admin.coordinator import Outcome
-from penstock.kafka.admin.model import BrokerInfo, ClusterInfo, GroupTold, MemberInfo
 from penstock.kafka.handle import Partition
-from penstock.kafka.places import NO_OFFSET
+from penstock.kafka.partitions import NO_OFFSET
 
 SUCCESS = "Success"
 
@@ -30,25 +30,25 @@ _STATES = {
 
 
 def cluster_metadata(what: Any, timeout: float = 10.0) -> dict[str, Any]:
-    """The metadata of the cluster behind a client, a configuration, or "host:port".
+    """Return the metadata of the cluster of a client, a configuration, or "host:port".
 
     ::
 
         cluster_metadata("localhost:9092")["brokers"]  # [{'id': 1, 'host': 'localhost', 'port': 9092}]
     """
-    with closing(Asker(connection_to(what), timeout)) as ask:
+    with closing(AdminCalls(connection_to(what), timeout)) as ask:
         return read_metadata(ask)
 
 
 def connection_to(what: Any) -> Connection:
-    """The connection that is meant by a client, a configuration, a connection, or "host:port".
+    """Return the connection that is meant by a client, a configuration, a connection, or "host:port".
 
     >>> connection_to("localhost").brokers
     'localhost:9092'
     """
-    found = what if isinstance(what, Connection) else getattr(what, "connection", None)
-    if isinstance(found, Connection):
-        return found
+    connection = what if isinstance(what, Connection) else getattr(what, "connection", None)
+    if isinstance(connection, Connection):
+        return connection
     if isinstance(what, str):
         return Connection.from_config({"bootstrap.servers": what})
     if isinstance(what, Mapping):
@@ -59,25 +59,25 @@ def connection_to(what: Any) -> Connection:
     )
 
 
-def describe_cluster(ask: Asker) -> ClusterInfo:
-    """The cluster's id, its controller and its brokers."""
-    told = ask.one("describing the cluster", ask.client.describe_cluster)
+def describe_cluster(ask: AdminCalls) -> ClusterInfo:
+    """Return the cluster's id, its controller and its brokers."""
+    cluster = ask.one("describing the cluster", ask.client.describe_cluster)
     brokers = sorted(
-        (BrokerInfo(node.id, node.host, node.port, node.rack) for node in told.nodes),
+        (BrokerInfo(node.id, node.host, node.port, node.rack) for node in cluster.nodes),
         key=lambda broker: broker.id,
     )
-    controller = None if told.controller is None else told.controller.id
-    return ClusterInfo(told.cluster_id or "", controller, tuple(brokers))
+    controller = None if cluster.controller is None else cluster.controller.id
+    return ClusterInfo(cluster.cluster_id or "", controller, tuple(brokers))
 
 
-def read_metadata(ask: Asker) -> dict[str, Any]:
-    """Everything, in the plugin's shape."""
-    told = ask.metadata("reading the cluster's metadata")
-    brokers = sorted(told.brokers.values(), key=lambda broker: broker.id)
+def read_metadata(ask: AdminCalls) -> dict[str, Any]:
+    """Return the metadata in the plugin's structure."""
+    answer = ask.metadata("reading the cluster's metadata")
+    brokers = sorted(answer.brokers.values(), key=lambda broker: broker.id)
     return {
         "brokers": [{"id": b.id, "host": b.host, "port": b.port} for b in brokers],
         "consumerGroups": _groups(ask),
-        "topics": {name: _partitions(told.topics[name]) for name in sorted(told.topics)},
+        "topics": {name: _partitions(answer.topics[name]) for name in sorted(answer.topics)},
     }
 
 
@@ -88,26 +88,26 @@ def _partitions(topic: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _groups(ask: Asker) -> dict[str, Any]:
+def _groups(ask: AdminCalls) -> dict[str, Any]:
     names = [group.name for group in groups.list_groups(ask)]
     if not names:
         return {}
-    told = ask.coordinator.describe(names)
-    return {name: _group(ask, name, outcome) for name, outcome in told.items() if outcome}
+    outcomes = ask.coordinator.describe(names)
+    return {name: _group(ask, name, outcome) for name, outcome in outcomes.items() if outcome}
 
 
-def _group(ask: Asker, name: str, told: Outcome) -> dict[str, Any]:
-    if not isinstance(told, GroupTold):
+def _group(ask: AdminCalls, name: str, group: Outcome) -> dict[str, Any]:
+    if not isinstance(group, GroupDescription):
         unknown = {"state": "Unknown", "protocolType": "", "protocol": ""}
-        return {**unknown, "error": str(told), "members": {}}
-    committed, error = _committed(ask, name, told)
+        return {**unknown, "error": str(group), "members": {}}
+    committed, error = _committed(ask, name, group)
     return {
-        "state": _STATES.get(told.state, told.state.capitalize()),
+        "state": _STATES.get(group.state, group.state.capitalize()),
         # A group that only ever committed offsets, and never had a member, has no type.
-        "protocolType": "" if told.simple else "consumer",
-        "protocol": told.assignor,
+        "protocolType": "" if group.simple else "consumer",
+        "protocol": group.assignor,
         "error": error,
-        "members": {m.id: _member(m, committed) for m in told.members},
+        "members": {m.id: _member(m, committed) for m in group.members},
     }
 
 
@@ -123,9 +123,11 @@ def _member(member: MemberInfo, committed: Mapping[Partition, int]) -> dict[str,
     }
 
 
-def _committed(ask: Asker, name: str, told: GroupTold) -> tuple[dict[Partition, int], str]:
-    """What the group committed where its members read; one group's trouble is not the cluster's."""
-    read = [partition for member in told.members for partition in member.partitions]
+def _committed(
+    ask: AdminCalls, name: str, group: GroupDescription
+) -> tuple[dict[Partition, int], str]:
+    """Return what the group committed where its members read; one group's error is not the cluster's."""
+    read = [partition for member in group.members for partition in member.partitions]
     if not read:
         return {}, SUCCESS
     try:

@@ -1,21 +1,19 @@
-"""Moving a group to another place in its topics: first the plan, which changes nothing, then the deed."""
+"""Moves a group to other offsets of its topics: first the plan, which changes nothing, then a commit."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from penstock.errors import ConfigError
 from penstock.kafka.admin import groups
-from penstock.kafka.admin.asking import Asker
-from penstock.kafka.admin.lookup import partitions_of, require
-from penstock.kafka.admin.model import GroupTold
-from penstock.kafka.admin.watermarks import Watermarks
+from penstock.kafka.admin.admin_calls import AdminCalls
+from penstock.kafka.admin.lookup import Watermarks, partitions_of, require
 from penstock.kafka.handle import Partition
 from penstock.kafka.offsets import GroupOffsets
-from penstock.kafka.positions import Position
+from penstock.kafka.positions import Position, epoch_ms
 
 ALLOWED = (
     "earliest, latest (or end), an offset (42), a shift from the committed offset (+10, -10), "
@@ -46,12 +44,12 @@ class Move:
 
     @property
     def change(self) -> int | None:
-        """How far the group moves: below zero it reads records again, above it leaves some out."""
+        """Return how far the group moves: negative to read records again, positive to skip some."""
         return None if self.current is None else self.new - self.current
 
     @property
     def note(self) -> str:
-        """What the edge of the partition did to the wish; empty when nothing."""
+        """Return how the partition's range limited the wanted offset; empty if it did not."""
         if self.new == self.wanted:
             return ""
         edge = "ends" if self.wanted > self.new else "starts"
@@ -60,7 +58,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """Where a group is to go, in each partition; `state` is None for a group that is not there yet."""
+    """The new offsets of a group, in each partition; `state` is None for a group that does not exist."""
 
     group: str
     moves: tuple[Move, ...]
@@ -69,14 +67,14 @@ class ResetPlan:
 
     @property
     def offsets(self) -> Offsets:
-        """What is to be committed."""
+        """Return the offsets to commit."""
         return {(move.topic, move.partition): move.new for move in self.moves}
 
 
-def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> ResetPlan:
-    """Work out where a group would go; nothing is changed."""
-    told = groups.find(ask, group)
-    if told is None and topics is None and not isinstance(to, Mapping):
+def plan_reset(ask: AdminCalls, group: str, to: Target, topics: Chosen = None) -> ResetPlan:
+    """Plan the new offsets of a group; nothing is changed."""
+    description = groups.find(ask, group)
+    if description is None and topics is None and not isinstance(to, Mapping):
         groups.look_up(ask, group)
     with ask.group(group) as offsets:
         partitions = _partitions(ask, offsets, to, topics)
@@ -85,30 +83,22 @@ def plan_reset(ask: Asker, group: str, to: Target, topics: Chosen = None) -> Res
     return ResetPlan(
         group=group,
         moves=_moves(Watermarks(ask), current, wanted),
-        state=None if told is None else told.state,
-        members=_count(told),
+        state=None if description is None else description.state,
+        members=0 if description is None else len(description.members),
     )
 
 
-def reset(ask: Asker, plan: ResetPlan) -> None:
-    """Carry a plan out, unless somebody reads in the group by now."""
-    refuse_members(plan.group, _count(groups.find(ask, plan.group)))
+def reset(ask: AdminCalls, plan: ResetPlan) -> None:
+    """Execute a plan, unless the group has members by now: they would commit over it."""
+    description = groups.find(ask, plan.group)
+    if description is not None:
+        groups.refuse_members(f"resetting group {plan.group!r}", len(description.members))
     with ask.group(plan.group) as offsets:
         offsets.commit(plan.offsets)
 
 
-def refuse_members(group: str, members: int) -> None:
-    """Raise when a group has members: they would commit over what is set for them."""
-    if members:
-        raise groups.still_read(f"resetting group {group!r}", members)
-
-
-def _count(told: GroupTold | None) -> int:
-    return 0 if told is None else len(told.members)
-
-
 def _partitions(
-    ask: Asker, offsets: GroupOffsets, to: Target, topics: Chosen
+    ask: AdminCalls, offsets: GroupOffsets, to: Target, topics: Chosen
 ) -> Sequence[Partition]:
     if isinstance(to, Mapping):
         if topics is not None:
@@ -118,15 +108,15 @@ def _partitions(
         return _named(ask, to)
     if topics is not None:
         return _named(ask, [topics] if isinstance(topics, str) else topics)
-    found = sorted(offsets.committed())
-    if not found:
+    partitions = sorted(offsets.committed())
+    if not partitions:
         raise ConfigError(
             f"group {offsets.group!r} has committed nothing yet: name the topics to set it up for"
         )
-    return found
+    return partitions
 
 
-def _named(ask: Asker, chosen: Iterable[str | Partition]) -> list[Partition]:
+def _named(ask: AdminCalls, chosen: Iterable[str | Partition]) -> list[Partition]:
     named = list(chosen)
     whole = partitions_of(ask, [each for each in named if isinstance(each, str)])
     single = [each for each in named if not isinstance(each, str)]
@@ -149,12 +139,11 @@ def _wanted(
 
 def _position(to: str | int | datetime) -> Position:
     if isinstance(to, datetime):
-        moment = to if to.tzinfo else to.replace(tzinfo=timezone.utc)
-        return Position("time", round(moment.timestamp() * 1000))
+        return Position("time", epoch_ms(to))
     try:
         return Position.parse(str(to))
     except ConfigError:
-        raise ConfigError(f"{to!r} is no place to reset to; allowed: {ALLOWED}") from None
+        raise ConfigError(f"{to!r} is not a position to reset to; allowed: {ALLOWED}") from None
 
 
 def _shifted(by: int, partitions: Sequence[Partition], current: Offsets) -> Offsets:

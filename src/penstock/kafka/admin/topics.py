@@ -2,53 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
     NewPartitions,
     NewTopic,
 )
 
 from penstock.errors import ConfigError
-from penstock.kafka.admin import describe
-from penstock.kafka.admin.asking import Asker
-from penstock.kafka.admin.lookup import has_leaders, look_up, require_leaders, topics_now
-from penstock.kafka.admin.model import Setting, TopicDetail
-from penstock.kafka.admin.watermarks import Watermarks
+from penstock.kafka.admin.admin_calls import AdminCalls
+from penstock.kafka.admin.admin_model import PartitionInfo, Setting, SettingSource, TopicDetail
+from penstock.kafka.admin.lookup import (
+    Watermarks,
+    has_leaders,
+    look_up,
+    require_leaders,
+    topics_now,
+)
 from penstock.kafka.handle import Partition
 
 _SOON = 2.0
+_SOURCES: dict[int, SettingSource] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG.value: "topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG.value: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: "cluster",
+    ConfigSource.STATIC_BROKER_CONFIG.value: "file",
+    ConfigSource.DEFAULT_CONFIG.value: "default",
+}
 
 
-def describe_topic(ask: Asker, name: str) -> TopicDetail:
-    """Partitions with leader, replicas and offsets, and the settings of its own."""
+def describe_topic(ask: AdminCalls, name: str) -> TopicDetail:
+    """Return partitions with leader, replicas and offsets, and the settings of its own."""
     partitions = look_up(ask, [name])[name].partitions
     ids = [(name, partition.id) for partition in partitions]
     marks = Watermarks(ask)
     earliest, latest = marks.earliest(ids), marks.latest(ids)
     lines = tuple(
-        describe.partition_line(p, earliest[name, p.id], latest[name, p.id]) for p in partitions
+        PartitionInfo(
+            partition=p.id,
+            leader=None if p.leader is None else p.leader.id,
+            replicas=tuple(node.id for node in p.replicas),
+            isr=tuple(node.id for node in p.isr),
+            earliest=earliest[name, p.id],
+            latest=latest[name, p.id],
+        )
+        for p in partitions
     )
     own = {s.name: s.value or "" for s in read_settings(ask, name) if s.own}
     return TopicDetail(name, lines, own)
 
 
-def create_topic(ask: Asker, wanted: NewTopic) -> None:
+def create_topic(
+    ask: AdminCalls,
+    name: str,
+    partitions: int | None,
+    replication: int | None,
+    config: Mapping[str, object],
+) -> None:
     """Make a topic, and wait until each of its partitions has a leader."""
-    name = wanted.topic
+    wanted = NewTopic(
+        name,
+        num_partitions=-1 if partitions is None else partitions,
+        replication_factor=-1 if replication is None else replication,
+        config={key: written(value) for key, value in config.items()},
+    )
     ask.each(f"creating topic {name!r}", ask.client.create_topics, [wanted])
     ask.until(f"topic {name!r} has a leader", lambda: has_leaders(ask, name))
 
 
-def delete_topic(ask: Asker, name: str) -> None:
+def delete_topic(ask: AdminCalls, name: str) -> None:
     """Delete a topic, and wait until it is gone."""
     look_up(ask, [name])
     ask.each(f"deleting topic {name!r}", ask.client.delete_topics, [name])
     ask.until(f"topic {name!r} is gone", lambda: name not in topics_now(ask, name))
 
 
-def add_partitions(ask: Asker, name: str, total: int) -> None:
+def add_partitions(ask: AdminCalls, name: str, total: int) -> None:
     """Let a topic have `total` partitions, and wait until each of them has a leader."""
     before = len(look_up(ask, [name])[name].partitions)
     if total <= before:
@@ -61,38 +95,62 @@ def add_partitions(ask: Asker, name: str, total: int) -> None:
     ask.until(f"topic {name!r} has {total} partitions", lambda: has_leaders(ask, name, total))
 
 
-def read_settings(ask: Asker, name: str) -> tuple[Setting, ...]:
-    """Every setting that holds for a topic, by name."""
+def read_settings(ask: AdminCalls, name: str) -> tuple[Setting, ...]:
+    """Return every setting that holds for a topic, by name; a secret one without its value."""
     doing = f"reading the settings of topic {name!r}"
-    told = ask.each(doing, ask.client.describe_configs, [describe.config_of(name)])
-    entries = next(iter(told.values())).values()
-    return tuple(sorted(map(describe.setting_line, entries), key=lambda setting: setting.name))
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name)
+    answer = ask.each(doing, ask.client.describe_configs, [topic])
+    return tuple(
+        Setting(
+            name=entry.name,
+            value="***" if entry.is_sensitive else entry.value,
+            source=_SOURCES.get(entry.source, "unknown"),
+            read_only=entry.is_read_only,
+        )
+        for _, entry in sorted(next(iter(answer.values())).items())
+    )
 
 
-def alter_settings(ask: Asker, name: str, changes: Mapping[str, object]) -> None:
-    """Set what has a value and unset what is None; every other setting stays as it is."""
+def alter_settings(ask: AdminCalls, name: str, changes: Mapping[str, object]) -> None:
+    """Set settings that have a value and unset those that are None; others do not change."""
     look_up(ask, [name])
     doing = f"changing the settings of topic {name!r}"
-    wanted = describe.changes_of(name, changes)
-    ask.each(doing, ask.client.incremental_alter_configs, [wanted])
-    # The controller has taken it; what brokers tell follows a moment later, in their own spelling.
-    ask.settles(lambda: _are_told(read_settings(ask, name), changes), _SOON)
+    texts = {key: None if value is None else written(value) for key, value in changes.items()}
+    entries = [_change(key, text) for key, text in texts.items()]
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
+    ask.each(doing, ask.client.incremental_alter_configs, [topic])
+
+    def are_applied() -> bool:
+        own = {setting.name: setting.value for setting in read_settings(ask, name) if setting.own}
+        return all(
+            own.get(key) == (text and text.replace(", ", ",")) for key, text in texts.items()
+        )
+
+    # The controller has accepted it; brokers report it a moment later, in their own spelling.
+    ask.settles(are_applied, _SOON)
 
 
-def delete_records(ask: Asker, before: Mapping[Partition, int]) -> dict[Partition, int]:
-    """Delete the records before an offset, for each partition; give what is now the first offset."""
+def _change(name: str, text: str | None) -> ConfigEntry:
+    kind = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
+    return ConfigEntry(name, text, incremental_operation=kind)
+
+
+def written(value: object) -> str:
+    """Return a setting's value as brokers read and write it.
+
+    >>> written(True), written(60_000), written(["compact", "delete"])
+    ('true', '60000', 'compact,delete')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def delete_records(ask: AdminCalls, before: Mapping[Partition, int]) -> dict[Partition, int]:
+    """Delete the records before an offset, for each partition; return the first remaining offsets."""
     wanted = [TopicPartition(*where, offset) for where, offset in before.items()]
     if not wanted:
         return {}
     require_leaders(ask, before)  # a client that does not know them may crash (decision 018)
-    told = ask.each("deleting records", ask.client.delete_records, wanted)
-    return {(tp.topic, tp.partition): done.low_watermark for tp, done in told.items()}
-
-
-def _are_told(settings: Iterable[Setting], changes: Mapping[str, object]) -> bool:
-    own = {setting.name: setting.value for setting in settings if setting.own}
-    return all(own.get(name) == _as_told(value) for name, value in changes.items())
-
-
-def _as_told(value: object) -> str | None:
-    return None if value is None else describe.written(value).replace(", ", ",")
+    answer = ask.each("deleting records", ask.client.delete_records, wanted)
+    return {(tp.topic, tp.partition): done.low_watermark for tp, done in answer.items()}

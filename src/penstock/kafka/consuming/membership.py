@@ -1,166 +1,163 @@
-"""A consumer's place among others: what it reads, and how it learns of changes."""
+"""What a consumer reads: topics that it shares with its group, or partitions that were assigned to it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import TopicPartition
 
 from penstock.errors import ConfigError
-from penstock.kafka.consuming.holding import Holding
-from penstock.kafka.consuming.rebalance import OnAssigned, OnRevoked, Rebalance
-from penstock.kafka.handle import Partition
-from penstock.kafka.places import aligned, offsets_of, places_of
+from penstock.kafka.consuming.buffer import Buffer
+from penstock.kafka.consuming.consumer_client import ConsumerClient
+from penstock.kafka.handle import Partition, is_in_callback
+from penstock.kafka.partitions import offsets_of, places_of
+from penstock.retry import wait_for
 
-_COOPERATIVE = "cooperative-sticky"
+if TYPE_CHECKING:
+    from penstock.kafka.consuming.consumer import Consumer
+
+OnAssigned = Callable[["Consumer", list[Partition]], "Mapping[Partition, int] | None"]
+"""Called with new partitions; may return the offsets to begin at."""
+OnRevoked = Callable[["Consumer", list[Partition]], None]
+"""Called with partitions that go: the last chance to commit, or, where they are lost, too late for it."""
+# How long the call-backs of a revocation may take to come, in seconds.
+_REVOKING = 5.0
+Topics = str | re.Pattern[str] | Iterable[str]
 
 
-class Membership(Holding):
-    """The part of a consumer that says what it reads."""
+class Membership:
+    """The subscription and the assignment of one consumer."""
 
-    _subscription: Sequence[str] = ()
+    def __init__(self, client: ConsumerClient, buffer: Buffer) -> None:
+        self.subscription: Sequence[str] = ()
+        self._client = client
+        self._buffer = buffer
 
-    # -- topics, shared with the group
-
-    def subscribe(
-        self,
-        topics: str | re.Pattern[str] | Iterable[str],
-        on_assigned: OnAssigned | None = None,
-        on_revoked: OnRevoked | None = None,
-        on_lost: OnRevoked | None = None,
-    ) -> None:
-        """Share topics with the other members of the group, instead of what was subscribed before.
-
-        A pattern is a compiled one, which must match a name as a whole, or a text that starts with
-        '^'. The callbacks get this consumer and the partitions; `on_assigned` may give back offsets to
-        begin at; `on_revoked` may commit; `on_lost` is told when that would be too late.
-        """
-        self.require_group("subscriptions")
+    def subscribe(self, topics: Topics, rebalance: Rebalance) -> None:
+        """Join the group for these topics."""
+        self._client.require_group("subscriptions")
         names = _topic_names(topics)
-        told = Rebalance(self, on_assigned, on_revoked, on_lost)  # type: ignore[arg-type]
-        run = self.callbacks.run
-        with self._handle.translated(f"subscribing to {', '.join(names)}"):
-            self._client.subscribe(
+        run = self._client.callbacks.run
+        with self._client.translated(f"subscribing to {', '.join(names)}"):
+            self._client.raw.subscribe(
                 names,
-                on_assign=partial(run, told.assigned),
-                on_revoke=partial(run, told.revoked),
-                on_lost=partial(run, told.lost),
+                on_assign=partial(run, rebalance.assigned),
+                on_revoke=partial(run, rebalance.revoked),
+                on_lost=partial(run, rebalance.lost),
             )
-        self._subscription = names
+        self.subscription = names
 
     def unsubscribe(self) -> None:
-        """Read nothing more: ends a subscription, and an assignment by hand too."""
-        self.store_handed_out()
-        with self._handle.translated("unsubscribing"):
-            self._client.unsubscribe()
-            self._client.unassign()
-        self._subscription = ()
-        self._start_over()
+        """End a subscription, and an assignment."""
+        self._buffer.store_delivered()
+        self._client.call("unsubscribing", lambda raw: raw.unsubscribe())
+        if self.subscription and not is_in_callback():
+            # The call-back of a revocation that waits would end a later assignment, or never return
+            # once the consumer is being closed.
+            wait_for(self._is_revoked, within=_REVOKING, every=0.01)
+        self._client.call("unsubscribing", lambda raw: raw.unassign())
+        self.subscription = ()
+        self._buffer.clear()
 
-    @property
-    def subscription(self) -> list[str]:
-        """What was subscribed to; patterns start with '^'."""
-        return list(self._subscription)
+    def _is_revoked(self) -> bool:
+        """Serve the call-backs that wait, and drop the records that wait with them."""
+        with self._client.translated("unsubscribing"):
+            self._client.raw.consume(1000, 0)
+        return not self.assigned_at()
 
-    # -- partitions, by hand
-
-    def assign(
-        self, topics: Mapping[Partition, int] | Any, partitions: Any = None, offsets: Any = None
-    ) -> None:
-        """Read exactly these partitions: a mapping to offsets, or three values or lists.
-
-        ::
-
-            consumer.assign({("trades", 0): 3000})
-            consumer.assign("trades", 0, 3000)
-            consumer.assign(["trades", "trades"], [0, 1], [3000, 0])
-        """
-        wanted: Mapping[Partition, int] = (
-            topics if isinstance(topics, Mapping) else aligned(topics, partitions, offsets)
-        )
-        places = offsets_of(wanted)
-        self.store_handed_out()
-        self._start_over()
-        with self._handle.translated("assigning partitions"):
-            self._client.assign(places)
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        """Read exactly these partitions."""
+        places = offsets_of(offsets)
+        self._buffer.store_delivered()
+        self._buffer.clear()
+        self._client.call("assigning partitions", lambda raw: raw.assign(places))
 
     def unassign(self) -> None:
-        """Give the partitions back, whether they came by `assign` or by `subscribe`."""
-        self.store_handed_out()
-        with self._handle.translated("giving partitions back"):
-            self._client.unassign()
-        self._start_over()
+        """Return the partitions."""
+        self._buffer.store_delivered()
+        self._client.call("returning partitions", lambda raw: raw.unassign())
+        self._buffer.clear()
 
-    @property
-    def assignment(self) -> set[Partition]:
-        """The partitions that this consumer reads now."""
-        with self._handle.translated("reading the assignment"):
-            return {(place.topic, place.partition) for place in self._client.assignment()}
-
-    @property
     def assigned_at(self) -> dict[Partition, int]:
-        """The partitions that this consumer reads now, and the offsets that they were assigned with.
-
-        -1000 where none was given: reading begins where the group committed, else as auto.offset.reset
-        says.
-        """
-        with self._handle.translated("reading the assignment"):
-            places = self._client.assignment()
+        """Return the partitions and the offsets that they were assigned with."""
+        places = self._client.call("reading the assignment", lambda raw: raw.assignment())
         return {(place.topic, place.partition): place.offset for place in places}
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Fetch no more from these partitions, and stay in the group."""
+        """Fetch no more from these partitions; what waits of them is fetched again later."""
         places = places_of(partitions)
-        with self._handle.translated("pausing partitions"):
-            self._put_back(places)
-            self._client.pause(places)
+        with self._client.translated("pausing partitions"):
+            self._buffer.put_back(places)
+            self._client.raw.pause(places)
 
     def hold(self, partitions: Iterable[Partition]) -> None:
-        """Fetch no more from these partitions, and keep what waits here of them."""
-        with self._handle.translated("pausing partitions"):
-            self._client.pause(places_of(partitions))
+        """Fetch no more from these partitions, and keep what waits of them."""
+        with self._client.translated("pausing partitions"):
+            self._client.raw.pause(places_of(partitions))
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """Fetch from these partitions again."""
-        with self._handle.translated("resuming partitions"):
-            self._client.resume(places_of(partitions))
-
-    # -- who this is
-
-    @property
-    def member_id(self) -> str | None:
-        """This member's name in the group; None until the group has taken it in."""
-        found: str | None = self._client.memberid()
-        return found or None
-
-    def group_metadata(self) -> Any:
-        """What a transaction needs to commit this consumer's offsets."""
-        self.require_group("a transaction's offsets")
-        return self._client.consumer_group_metadata()
-
-    def require_group(self, what: str) -> None:
-        """Raise where this consumer has no group under which something could be kept."""
-        if self.group is None:
-            raise ConfigError(f"{what} need a consumer group: give Consumer(..., group=NAME)")
-
-    @property
-    def cooperative(self) -> bool:
-        """Whether partitions come and go one by one, and not all at once."""
-        strategy = str(self._handle.get("partition.assignment.strategy", ""))
-        return _COOPERATIVE in strategy or self._handle.get("group.protocol") == "consumer"
+        with self._client.translated("resuming partitions"):
+            self._client.raw.resume(places_of(partitions))
 
 
-def _topic_names(topics: str | re.Pattern[str] | Iterable[str]) -> list[str]:
+@dataclass(frozen=True, kw_only=True)
+class Rebalance:
+    """The three callbacks of one subscription, as librdkafka calls them."""
+
+    consumer: Consumer
+    client: ConsumerClient
+    buffer: Buffer
+    on_assigned: OnAssigned | None
+    on_revoked: OnRevoked | None
+    on_lost: OnRevoked | None
+
+    def assigned(self, raw: Any, partitions: list[TopicPartition]) -> None:
+        """Take partitions in, at the offsets that the user's callback returns."""
+        self.buffer.rebalanced("Assigned", partitions)
+        if starts := self._run(self.on_assigned, partitions):
+            for place in partitions:
+                place.offset = starts.get((place.topic, place.partition), place.offset)
+            take = raw.incremental_assign if self._is_cooperative() else raw.assign
+            with self.client.translated("beginning at the offsets of on_assigned"):
+                take(partitions)
+
+    def revoked(self, _raw: Any, partitions: list[TopicPartition]) -> None:
+        """Give partitions to another member."""
+        self._run(self.on_revoked, partitions)
+        self.buffer.rebalanced("Revoked", partitions)
+
+    def lost(self, _raw: Any, partitions: list[TopicPartition]) -> None:
+        """Forget partitions that are gone already: this member was away for too long."""
+        self._run(self.on_lost, partitions)
+        self.buffer.rebalanced("Lost", partitions)
+
+    def _run(self, callback: Callable[..., Any] | None, partitions: list[TopicPartition]) -> Any:
+        if callback is None:
+            return None
+        names = [(place.topic, place.partition) for place in partitions]
+        return self.client.callbacks.run(callback, self.consumer, names)
+
+    def _is_cooperative(self) -> bool:
+        """Return whether partitions come and go one by one, and not all at once."""
+        get = self.client.handle.get
+        strategy = str(get("partition.assignment.strategy", ""))
+        return "cooperative-sticky" in strategy or get("group.protocol") == "consumer"
+
+
+def _topic_names(topics: Topics) -> list[str]:
     if isinstance(topics, re.Pattern):
         if topics.flags & ~re.UNICODE:
             raise ConfigError(
                 f"the flags of {topics!r} are not allowed: librdkafka reads the pattern, without them"
             )
         return [f"^({topics.pattern.removeprefix('^').removesuffix('$')})$"]
-    names = (
-        [topics] if isinstance(topics, str) or not isinstance(topics, Iterable) else list(topics)
-    )
+    single = isinstance(topics, str) or not isinstance(topics, Iterable)
+    names: list[Any] = [topics] if single else list(topics)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ConfigError(
             f"topics {topics!r} are not allowed; allowed: a name, a list of names, or a pattern"

@@ -7,237 +7,277 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from confluent_kafka import Message, TopicPartition
+from msgspec import Struct
 
 from penstock.errors import ConfigError, PenstockError, TerminalError
-from penstock.formats import Format, find_format
-from penstock.kafka.consuming.ahead import place_of
-from penstock.kafka.consuming.bounds import at_least_one, deadline_of
-from penstock.kafka.consuming.decoding import decode_all
-from penstock.kafka.consuming.events import NOTHING, Event
+from penstock.formats import Format
+from penstock.kafka.consuming.buffer import Buffer, partition_of
+from penstock.kafka.consuming.decoding import Decoder
+from penstock.kafka.consuming.membership import Membership
+from penstock.kafka.consuming.poller import Poller, at_least_one, deadline_of
 from penstock.kafka.handle import Partition
 from penstock.record import Record
 
-if TYPE_CHECKING:
-    from penstock.kafka.consuming.consumer import Consumer
-
-# Records that wait here, for each queue, before its partition is told to wait.
+# Records that wait here, for each queue, before its partition is paused.
 _MOST = 10_000
 _SLICE = 0.1
+Name = Literal["Fetch", "Rebalance", "OffsetCommit", "Error", "None"]
+
+
+class Event(Struct, frozen=True):
+    """One event. An event of the name "None" is false: nothing came.
+
+    >>> event = Event("OffsetCommit", partitions=[("trades", 0, 7)])
+    >>> event.partition, bool(event), event.message_count
+    (('trades', 0, 7), True, 0)
+    >>> bool(Event("None"))
+    False
+    """
+
+    name: Name
+    messages: list[Record] = []
+    error: PenstockError | None = None
+    partitions: list[tuple[str, int, int]] = []
+    """Topic, partition and offset of each one that the event is about."""
+    change: str = ""
+    """Of a Rebalance: Assigned, Revoked or Lost."""
+
+    @property
+    def message_count(self) -> int:
+        """Return the number of records of the event."""
+        return len(self.messages)
+
+    @property
+    def partition(self) -> tuple[str, int, int] | None:
+        """Return the one partition that the event is about; None for none or several."""
+        places = self.partitions or [(r.topic, r.partition, r.offset) for r in self.messages]
+        return places[0] if len(places) == 1 else None
+
+    def table(self) -> Any:
+        """Return all partitions as an Arrow table: topic, partition, offset."""
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        schema = pa.schema({"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()})
+        rows = [dict(zip(schema.names, place, strict=True)) for place in self.partitions]
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    def __bool__(self) -> bool:
+        return self.name != "None"
+
+
+NOTHING = Event("None")
 
 
 class Queue:
-    """Events in the order in which they came: take them, count them, send them to another queue."""
+    """Events in the order in which they came: take them, count them, forward them to another queue.
 
-    def __init__(self, name: str, queues: Queues) -> None:
+    `timeout` is how many seconds a poll waits; it can be set.
+    """
+
+    def __init__(self, name: str, router: Router) -> None:
         self.name = name
-        self.timeout_ms = 1000
-        self._queues = queues
+        self.timeout = 1.0
+        self._router = router
         self._waiting: deque[Event] = deque()
         self._forward: Queue | None = None
 
     def __len__(self) -> int:
-        """How many events wait, with what has arrived meanwhile."""
-        self._queues.pump(0)
-        return len(self.end._waiting)
+        """Return how many events wait, with those that have arrived meanwhile."""
+        self._router.pump(0)
+        return len(self._end._waiting)
 
     def __bool__(self) -> bool:
-        """A queue is a queue, also when it is empty."""
+        """Return True, also for an empty queue."""
         return True
 
     def forward_to(self, other: Queue) -> None:
         """Send everything that waits here, and all that comes, to another queue."""
-        if other.end is self:
+        if other._end is self:
             raise ConfigError(f"queue {self.name!r} cannot be forwarded to itself ({other.name!r})")
         self._forward = other
-        other.end._waiting.extend(self._waiting)
+        other._end._waiting.extend(self._waiting)
         self._waiting.clear()
 
     def stop_forwarding(self) -> None:
         """Keep here again what comes from now on."""
         self._forward = None
 
-    @property
-    def end(self) -> Queue:
-        """The queue in which things really wait: this one, or where it is forwarded to."""
-        return self if self._forward is None else self._forward.end
-
     def poll(
-        self,
-        timeout_ms: int | None = None,
-        format: str | Format | None = None,
+        self, timeout: float | None = None, format: str | Format | None = None
     ) -> Record | None:
-        """The next record, or None when none came in time; other events are dropped."""
-        records = self.poll_batch(1, timeout_ms, format)
+        """Return the next record, or None when none came in time; drop other events."""
+        records = self.poll_batch(1, timeout, format)
         return records[0] if records else None
 
     def poll_batch(
-        self,
-        most: int,
-        timeout_ms: int | None = None,
-        format: str | Format | None = None,
+        self, max_records: int, timeout: float | None = None, format: str | Format | None = None
     ) -> list[Record]:
-        """Up to `most` records; other events are dropped."""
-        wanted = None if format is None else find_format(format)
-        messages = self._gathered(at_least_one(most), self._deadline(timeout_ms))
-        return decode_all(self._queues.handed_out(messages), wanted, None)
+        """Return up to `max_records` records; drop other events."""
+        decode = Decoder(format)
+        messages = self._gathered(at_least_one(max_records), self._deadline(timeout))
+        self._router.delivered(messages)
+        return decode(messages)
 
-    def _gathered(self, most: int, deadline: float) -> list[Message]:
-        messages = self.take(most)
-        try:
-            while len(messages) < most and self._pumped(deadline):
-                messages += self.take(most - len(messages))
-        except BaseException:
-            # A wakeup, or an error: what was gathered comes with the next poll.
-            self.end._waiting.extendleft(map(_fetched, reversed(messages)))
-            raise
-        return messages
-
-    def event(self, timeout_ms: int | None = None) -> Event:
-        """The next event; one that is false when none came in time."""
-        deadline = self._deadline(timeout_ms)
-        while not self.end._waiting:
+    def event(self, timeout: float | None = None) -> Event:
+        """Return the next event; one that is false when none came in time."""
+        deadline = self._deadline(timeout)
+        while not self._end._waiting:
             if not self._pumped(deadline):
                 return NOTHING
-        event = self.end._waiting.popleft()
-        self._queues.handed_out([record.message for record in event.messages])
+        event = self._end._waiting.popleft()
+        self._router.delivered([record.message for record in event.messages])
         return event
 
     @property
-    def is_full(self) -> bool:
-        """Whether as much waits as may."""
-        return len(self.end._waiting) >= _MOST
+    def _end(self) -> Queue:
+        """Return the queue in which events wait: this one, or the end of the forwarding chain."""
+        return self if self._forward is None else self._forward._end
 
-    def put(self, event: Event) -> None:
-        """Take an event in."""
-        self.end._waiting.append(event)
+    def _is_full(self) -> bool:
+        return len(self._end._waiting) >= _MOST
 
-    def take(self, most: int) -> list[Message]:
-        """The messages that wait, up to a number."""
-        waiting = self.end._waiting
-        found: list[Message] = []
-        while waiting and len(found) < most:
-            found += [record.message for record in waiting.popleft().messages]
-        return found
+    def _take(self, max_records: int) -> list[Message]:
+        waiting = self._end._waiting
+        messages: list[Message] = []
+        while waiting and len(messages) < max_records:
+            messages += [record.message for record in waiting.popleft().messages]
+        return messages
 
-    def records(self) -> list[Record]:
-        """The records that wait here."""
-        return [record for event in self._waiting for record in event.messages]
+    def _gathered(self, max_records: int, deadline: float) -> list[Message]:
+        messages = self._take(max_records)
+        try:
+            while len(messages) < max_records and self._pumped(deadline):
+                messages += self._take(max_records - len(messages))
+        except BaseException:
+            # A wakeup, or an error: what was gathered comes with the next poll.
+            self._end._waiting.extendleft(map(_fetched, reversed(messages)))
+            raise
+        return messages
 
-    def drop(self, partitions: set[Partition]) -> None:
-        """Forget the records of these partitions."""
-        kept = [
-            e for e in self._waiting if not {place_of(r.message) for r in e.messages} & partitions
-        ]
-        self._waiting = deque(kept)
-
-    def _deadline(self, timeout_ms: int | None) -> float:
-        return deadline_of(self.timeout_ms if timeout_ms is None else timeout_ms)
+    def _deadline(self, timeout: float | None) -> float:
+        return deadline_of(self.timeout if timeout is None else timeout)
 
     def _pumped(self, deadline: float) -> bool:
         left = deadline - time.monotonic()
         if left <= 0:
             return False
-        self._queues.pump(min(left, _SLICE))
+        self._router.pump(min(left, _SLICE))
         return True
 
     def __repr__(self) -> str:
-        target = f" -> {self.end.name}" if self._forward else ""
-        return f"<Queue {self.name}{target}: {len(self.end._waiting)} waiting>"
+        target = f" -> {self._end.name}" if self._forward else ""
+        return f"<Queue {self.name}{target}: {len(self._end._waiting)} waiting>"
 
 
 class Queues:
-    """All queues of one consumer, and the one who fills them."""
+    """The queues of one consumer: `consumer` has its records, `main` its other events."""
 
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
+    def __init__(self, router: Router) -> None:
+        self.consumer = router.consumer
+        self.main = router.main
+        self._router = router
+
+    def partition(self, topic: str, partition: int) -> Queue:
+        """Return the queue of one partition: its records come here from now on, not to the consumer's."""
+        return self._router.partition((topic, partition))
+
+
+class Router:
+    """Takes messages and events from librdkafka, and puts them into the queues where they belong."""
+
+    def __init__(self, poller: Poller, buffer: Buffer, membership: Membership) -> None:
+        self._poller = poller
+        self._buffer = buffer
+        self._membership = membership
         self._held: set[Partition] = set()
         self._partitions: dict[Partition, Queue] = {}
         self.consumer = Queue("consumer", self)
         self.main = Queue("main", self)
         # As librdkafka has it: errors and other events come between the records.
         self.main.forward_to(self.consumer)
+        self.queues = Queues(self)
 
-    def partition(self, topic: str, partition: int) -> Queue:
-        """The queue of one partition: from now on its records come here, and not to the consumer's."""
-        where = (topic, partition)
+    def partition(self, where: Partition) -> Queue:
+        """Return the queue of one partition."""
         if where not in self._partitions:
-            self._partitions[where] = Queue(f"{topic}[{partition}]", self)
+            self._partitions[where] = Queue(f"{where[0]}[{where[1]}]", self)
         return self._partitions[where]
 
-    def take(self, most: int, wait: float) -> list[Message]:
-        """What a poll of the consumer itself gets once there are queues: those of its own queue."""
-        found = self.consumer.take(most)
-        if not found:
+    def take(self, max_records: int, wait: float) -> list[Message]:
+        """Return the messages of the consumer's own queue: what its polls get once there are queues."""
+        messages = self.consumer._take(max_records)
+        if not messages:
             self.pump(wait)
-            found = self.consumer.take(most)
-        return found
+            messages = self.consumer._take(max_records)
+        return messages
 
     def pump(self, wait: float) -> None:
         """Take from librdkafka what it has, and put it where it belongs."""
         self._hold_back()
-        self._consumer.store_handed_out()
-        for message in self._consumer.take(_MOST if wait == 0 else 1, wait):
-            where = (str(message.topic()), int(message.partition() or 0))
-            queue = self._partitions.get(where, self.consumer)
-            queue.put(_fetched(message))
+        self._buffer.store_delivered()
+        for message in self._poller.take(_MOST if wait == 0 else 1, wait):
+            self._put(self._partitions.get(partition_of(message), self.consumer), _fetched(message))
 
-    def handed_out(self, messages: list[Message]) -> list[Message]:
-        """Take note of what a caller got from a queue."""
-        if self._consumer.keeps_place:
-            self._consumer.handed.note(messages)
-        return messages
+    def delivered(self, messages: list[Message]) -> None:
+        """Note what a caller got from a queue."""
+        self._buffer.note_delivered(messages)
 
     def rebalanced(self, change: str, partitions: list[TopicPartition]) -> None:
-        """Partitions came or went."""
+        """Add the event of partitions that came or went."""
         if change != "Assigned":
             self._held -= {(place.topic, place.partition) for place in partitions}
-            self.forget({(place.topic, place.partition) for place in partitions})
-        self.consumer.put(Event("Rebalance", change=change, partitions=_rows(partitions)))
+        self._put(self.consumer, Event("Rebalance", change=change, partitions=_rows(partitions)))
 
     def committed(self, error: PenstockError | None, partitions: list[TopicPartition]) -> None:
-        """A commit was answered."""
-        self.main.put(Event("OffsetCommit", error=error, partitions=_rows(partitions)))
+        """Add the event of a commit that was answered."""
+        self._put(self.main, Event("OffsetCommit", error=error, partitions=_rows(partitions)))
 
     def failed(self, name: str, message: str) -> None:
-        """Something went wrong in the background."""
-        self.main.put(Event("Error", error=TerminalError(f"{message} ({name})")))
+        """Add the event of an error in the background."""
+        self._put(self.main, Event("Error", error=TerminalError(f"{message} ({name})")))
 
     def starts(self) -> dict[Partition, int]:
-        """The first offset that waits in a queue, for each partition that has one."""
-        records = [record for queue in self._all() for record in queue.records()]
+        """Return the first offset that waits in a queue, for each partition that has one."""
+        events = [event for queue in self._all() for event in queue._waiting]
+        records = [record for event in events for record in event.messages]
         # A partition's records may wait in two queues, its own and the consumer's: the first one counts.
-        return {place_of(r.message): r.offset for r in sorted(records, key=_offset, reverse=True)}
+        records.sort(key=lambda record: record.offset, reverse=True)
+        return {partition_of(record.message): record.offset for record in records}
 
-    def forget(self, gone: set[Partition]) -> None:
-        """Drop what waits of partitions that another member reads now, or this one once more."""
+    def drop(self, gone: set[Partition]) -> None:
+        """Drop the records of partitions that another member reads now, or this one reads again."""
         for queue in self._all():
-            queue.drop(gone)
+            queue._waiting = deque(
+                event
+                for event in queue._waiting
+                if not {partition_of(record.message) for record in event.messages} & gone
+            )
 
     def _hold_back(self) -> None:
-        """Pause the partitions whose queue is full, and resume those that have been read off."""
-        if not self._held and not any(queue.is_full for queue in self._all()):
+        """Pause the partitions whose queue is full, and resume those whose queue has room again."""
+        if not self._held and not any(queue._is_full() for queue in self._all()):
             return
-        mine = self._consumer.assignment
-        full = {where for where in mine if self._partitions.get(where, self.consumer).is_full}
+        mine = set(self._membership.assigned_at())
+        full = {where for where in mine if self._partitions.get(where, self.consumer)._is_full()}
         if stop := full - self._held:
-            self._consumer.hold(stop)
+            self._membership.hold(stop)
         if go := (self._held - full) & mine:
-            self._consumer.resume(go)
+            self._membership.resume(go)
         self._held = full
 
     def _all(self) -> tuple[Queue, ...]:
         return self.main, self.consumer, *self._partitions.values()
 
+    @staticmethod
+    def _put(queue: Queue, event: Event) -> None:
+        queue._end._waiting.append(event)
+
 
 def _fetched(message: Message) -> Event:
     return Event("Fetch", messages=[Record(message)])
-
-
-def _offset(record: Record) -> int:
-    return record.offset
 
 
 def _rows(partitions: list[TopicPartition]) -> list[tuple[str, int, int]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from penstock.errors import ConfigError, FormatError, RecordError
-from penstock.formats.plain import utf8
-from penstock.formats.values import kind
-from penstock.kafka.places import whole
+from penstock.formats.format_values import kind
+from penstock.formats.primitives import utf8
+from penstock.kafka.partitions import whole
+from penstock.kafka.positions import epoch_ms
 
 HeadersLike = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 HeaderList = list[tuple[str, bytes | str | None]]
@@ -22,7 +23,7 @@ _LAST_MOMENT = 2**63 - 1
 
 
 def key_of(given: Any) -> bytes | str | None:
-    """A key that no format writes: bytes, text, or a whole number, which is sent as text.
+    """Return a key that no format writes: bytes, text, or a whole number, which is sent as text.
 
     >>> key_of(7), key_of("A"), key_of(None)
     ('7', b'A', None)
@@ -32,7 +33,7 @@ def key_of(given: Any) -> bytes | str | None:
 
 
 def bytes_of(given: Any, what: str = "value") -> bytes | str | None:
-    """Bytes, text or nothing; anything else needs a format."""
+    """Return bytes of bytes, text or None; any other type needs a format."""
     if given is None or isinstance(given, bytes):
         return given
     if isinstance(given, str):
@@ -46,7 +47,7 @@ def bytes_of(given: Any, what: str = "value") -> bytes | str | None:
 
 
 def partition_of(given: Any) -> int:
-    """A partition's number; -1 and None leave the choice to the producer."""
+    """Return a partition's number; -1 and None leave the choice to the producer."""
     number = ANY_PARTITION if given is None else whole(given)
     if number is None or not ANY_PARTITION <= number <= _LAST_PARTITION:
         raise ConfigError(
@@ -56,14 +57,14 @@ def partition_of(given: Any) -> int:
 
 
 def moment_of(given: Any) -> int:
-    """Milliseconds since 1970 of a number or a time (UTC where it names no zone); 0 for None.
+    """Return milliseconds since 1970 of a number or a time (UTC where it names no zone); 0 for None.
 
     >>> moment_of(datetime(1970, 1, 1, 0, 0, 1))
     1000
     """
     if given is None:
         return 0
-    moment = _milliseconds(given) if isinstance(given, datetime) else whole(given)
+    moment = epoch_ms(given) if isinstance(given, datetime) else whole(given)
     if moment is None or not 1 <= moment <= _LAST_MOMENT:
         raise RecordError(
             f"timestamp {given!r} cannot be written: give milliseconds since 1970, at least 1, or a time"
@@ -72,31 +73,25 @@ def moment_of(given: Any) -> int:
 
 
 def headers_of(given: HeadersLike | None) -> HeaderList | None:
-    """Names and values as a list; the same one for every piece of a value that is split."""
+    """Return names and values as a list; the same one for every piece of a value that is split."""
     if given is None:
         return None
     try:
-        pairs = list(given.items() if isinstance(given, Mapping) else given)
-        found = [(name, value) for name, value in pairs]
+        pairs = given.items() if isinstance(given, Mapping) else given
+        headers = [(name, value) for name, value in pairs]
     except (TypeError, ValueError):
         raise _no_headers(kind(given)) from None
-    for name, value in found:
+    for name, value in headers:
         if not isinstance(name, str) or type(value) not in TAKEN:
             raise _no_headers(f"{kind(name)} with {kind(value)}")
-    return found or None
+    return headers or None
 
 
 def topic_of(given: Any) -> str:
-    """A topic's name, as far as can be said without the cluster."""
+    """Return a topic's name, as far as can be said without the cluster."""
     if not isinstance(given, str) or "\0" in given:
         raise ConfigError(f"topic {given!r} is not allowed; allowed: the name of a topic, as text")
     return given
-
-
-def _milliseconds(moment: datetime) -> int:
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)
 
 
 def _no_headers(given: str) -> ConfigError:

@@ -1,4 +1,4 @@
-"""What `produce` gives back: wait for it, await it, or let it go."""
+"""What `produce` returns: wait for it, await it, or ignore it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from penstock.record import Record, record_of
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
+    from penstock.kafka.producing.sender import Sender
+
 OnDelivery = Callable[["PenstockError | None", Record], None]
-"""Told of one delivery: the error or None, and the record with its partition and offset.
+"""Called with one delivery: the error or None, and the record with its partition and offset.
 
 What it raises comes out of the next `poll`, `flush` or `close` of the producer.
 """
@@ -28,8 +30,8 @@ Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 class Receipt(Struct, eq=False, gc=False):
     """One record on its way. librdkafka calls it when the broker has answered.
 
-    There is one for each record, so it is as small as can be: its producer is an attribute of a
-    class that the producer makes for itself, and an answer that nobody asks for costs nothing more.
+    There is one for each record, so it is as small as can be: its sender is an attribute of a
+    class that the sender makes for itself, and an answer that no one asks for costs nothing more.
 
     Examples
     --------
@@ -42,7 +44,7 @@ class Receipt(Struct, eq=False, gc=False):
 
     _message: Any = None
     _error: Any = None
-    _producer: ClassVar[Any]
+    _sender: ClassVar[Sender]
     _waiters: ClassVar[dict[Receipt, list[Waiter]]]
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
@@ -52,16 +54,16 @@ class Receipt(Struct, eq=False, gc=False):
         self._message = message
         if self._waiters:
             for loop, answered in list(self._waiters.pop(self, ())):
-                # A loop that has ended has nobody left who waits.
+                # A loop that has ended has no waiters left.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(answered.set)
 
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Return whether the answer has arrived."""
         return self._message is not None
 
     def result(self, timeout: float | None = None) -> Record:
-        """Wait for the answer: the record with its partition and offset, or the error.
+        """Wait for the answer; return the record with its partition and offset, or raise the error.
 
         The wait ends by itself after message.timeout.ms; a shorter one is in seconds.
         """
@@ -69,10 +71,10 @@ class Receipt(Struct, eq=False, gc=False):
         while not self.done():
             if deadline is not None and time.monotonic() > deadline:
                 raise TransientError(
-                    f"no answer from {self._producer.connection.brokers} within {timeout:g} s; "
+                    f"no answer from {self._sender.handle.brokers} within {timeout:g} s; "
                     "the record is still on its way: wait longer, or check the broker"
                 )
-            self._producer.serve_now(0.05)
+            self._sender.serve_now(0.05)
         return self._outcome()
 
     def results(self, timeout: float | None = None) -> list[Record]:
@@ -92,23 +94,22 @@ class Receipt(Struct, eq=False, gc=False):
         waiters = self._waiters.setdefault(self, [])
         waiters.append(waiter)
         try:
-            # Another thread may have taken the answer in, a moment before there was somebody to tell.
+            # Another thread may have taken the answer in, a moment before this waiter was added.
             if not self.done():
-                await self._producer.pump.until(waiter[1])
+                await self._sender.pump.until(waiter[1])
         finally:
             waiters.remove(waiter)
 
     def _outcome(self) -> Record:
         if self._error is not None:
-            self._producer.failures.told(self._error)
+            self._sender.failures.reported(self._error)
             # A copy: with its traceback the error would hold this receipt, and the receipt the error,
-            # for ever, because the collector does not look at deliveries.
+            # forever, because the collector does not look at deliveries.
             raise copy(self._error)
         return Record(self._message)
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
-        problem: PenstockError = self._producer.failures.keep(error, message)
-        return problem
+        return self._sender.failures.keep(error, message)
 
     def __repr__(self) -> str:
         state = "on its way" if not self.done() else self._error or Record(self._message)
@@ -116,21 +117,20 @@ class Receipt(Struct, eq=False, gc=False):
 
 
 class ReportedReceipt(Receipt):
-    """A receipt with a callback of the user's own, who is thereby told of a failure."""
+    """A receipt with a callback of the user's own, which a failure is reported to."""
 
     on_delivery: Any = None
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take the answer, and hand it on."""
+        """Take the answer, and pass it on."""
         Receipt.__call__(self, error, message)
-        told = record_of(message, self._error)
+        record = record_of(message, self._error)
         # The callback may hold this receipt, and the collector does not look at receipts.
         on_delivery, self.on_delivery = self.on_delivery, None
-        self._producer.callbacks.run(on_delivery, self._error, told)
+        self._sender.callbacks.run(on_delivery, self._error, record)
 
     def _failed(self, error: KafkaError, message: Message) -> PenstockError:
-        problem: PenstockError = self._producer.failures.note(error, message)
-        return problem
+        return self._sender.failures.note(error, message)
 
 
 class SplitReceipt(Receipt):
@@ -139,11 +139,11 @@ class SplitReceipt(Receipt):
     parts: Sequence[Receipt] = ()
 
     def done(self) -> bool:
-        """Whether every answer is there."""
+        """Return whether every answer has arrived."""
         return all(part.done() for part in self.parts)
 
     def result(self, timeout: float | None = None) -> Record:
-        """Wait for all of them; the last one's record."""
+        """Wait for all of them; return the last one's record."""
         return self.results(timeout)[-1]
 
     def results(self, timeout: float | None = None) -> list[Record]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError
 from penstock.kafka.handle import Handle, Partition
+from penstock.retry import retry
 
 _PAUSE = 0.05
 
@@ -43,7 +44,7 @@ class Transactions:
             self.send_places(wanted, group, timeout)
 
     def send_places(self, wanted: list[TopicPartition], group: Any, timeout: float) -> None:
-        """Make offsets part of the transaction as they are, with the notes that they carry."""
+        """Make offsets part of the transaction as they are, with their metadata."""
         self._try(
             "adding offsets to a transaction",
             timeout,
@@ -59,24 +60,17 @@ class Transactions:
         self._try("aborting a transaction", timeout, self._client.abort_transaction)
 
     def _try(self, doing: str, timeout: float, call: Callable[[float], Any]) -> None:
-        self._require_name()
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                call(max(0.1, deadline - time.monotonic()))
-                return
-            except KafkaException as problem:
-                if not problem.args[0].retriable() or time.monotonic() > deadline:
-                    raise self._translated(problem, doing) from problem
-            time.sleep(_PAUSE)
-
-    def _require_name(self) -> None:
-        if self._handle.get("transactional.id") is None:
+        name = self._handle.get("transactional.id")
+        if name is None:
             raise ConfigError(
                 "a transaction needs a producer with a name of its own: "
                 "give Producer(..., transactional_id=NAME)"
             )
+        deadline = time.monotonic() + timeout
 
-    def _translated(self, problem: KafkaException, doing: str) -> PenstockError:
-        named = f"{doing} of {self._handle.get('transactional.id')!r}"
-        return self._handle.translate(problem.args[0], named)
+        def pause(error: Exception) -> float | None:
+            again = isinstance(error, KafkaException) and error.args[0].retriable()
+            return _PAUSE if again else None
+
+        with self._handle.translated(f"{doing} of {name!r}"):
+            retry(lambda: call(max(0.1, deadline - time.monotonic())), pause, within=timeout)

@@ -1,5 +1,5 @@
 """Rows in a Delta Lake table."""
 
-from penstock.sinks.delta.sink import DeltaSink
+from penstock.sinks.delta.delta_sink import DeltaSink
 
 __all__ = ["DeltaSink"]

@@ -1,5 +1,5 @@
 """Rows as files in a folder: Parquet, JSON lines or CSV."""
 
-from penstock.sinks.files.sink import FilesSink
+from penstock.sinks.files.files_sink import FilesSink
 
 __all__ = ["FilesSink"]

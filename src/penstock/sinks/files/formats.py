@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    CalendarIntervalType,
-    DataType,
-    MapType,
-    NullType,
-    StringType,
-    StructField,
-    StructType,
-    VariantType,
-)
+from pyspark.sql import types as t
 
 from penstock.errors import ConfigError
+from penstock.pipeline.json_options import EXACT_JSON, EXACT_TIMES
+from penstock.pipeline.names import quoted
 from penstock.pipeline.storage import unglobbed
+from penstock.sinks.evolution import with_nested
+from penstock.sinks.files.file_table import FileTable
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
-
-    from penstock.sinks.files.table import FileTable
-
-# Whatever the session is told elsewhere: files that are to be replaced must be read whole.
+# Regardless of the session's settings: files that are to be replaced must be read completely.
 _STRICT = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-# Spark's own forms of times lose what is finer than a millisecond.
-_TIMES = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 _CSV = {
     "header": "true",
     "escape": '"',
@@ -74,7 +57,7 @@ class JsonLines(Format):
 
     def writer(self, rows: DataFrame, table: FileTable) -> DataFrameWriter:
         """Return what writes rows as lines, nulls too: a reader sees every column in every line."""
-        return super().writer(rows, table).options(**_TIMES, ignoreNullFields="false")
+        return super().writer(rows, table).options(**EXACT_JSON)
 
     def again(self, spark: SparkSession, files: list[str], table: FileTable) -> DataFrame:  # noqa: ARG002
         """Return the lines."""
@@ -94,11 +77,11 @@ class Csv(Format):
     def writer(self, rows: DataFrame, table: FileTable) -> DataFrameWriter:
         """Return what writes rows as lines."""
         texts = conformed(rows, table.columns).select(*(_text(each) for each in table.columns))
-        return self.rewriter(texts, table).options(**_TIMES)
+        return self.rewriter(texts, table).options(**EXACT_TIMES)
 
     def again(self, spark: SparkSession, files: list[str], table: FileTable) -> DataFrame:
         """Return the fields as texts. Columns go by place: new ones are last, and null in older files."""
-        texts = StructType([StructField(each.name, StringType()) for each in table.in_files])
+        texts = t.StructType([t.StructField(each.name, t.StringType()) for each in table.in_files])
         reader = spark.read.options(**_STRICT, **_CSV, multiLine="true", nullValue=_NEVER)
         return reader.schema(texts).csv([*map(unglobbed, files)])
 
@@ -112,7 +95,7 @@ class Csv(Format):
 FORMATS = {each.name: each for each in (Format(), JsonLines(), Csv())}
 
 
-def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
+def conformed(rows: DataFrame, columns: t.StructType) -> DataFrame:
     """Return the rows with the table's columns, in its order and with its types; null where one lacks."""
     given = {each.name.lower(): each.dataType.simpleString() for each in rows.schema}
     if list(given.items()) == [
@@ -122,45 +105,28 @@ def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows.select(*(_cast(each, each.name.lower() in given) for each in columns))
 
 
-def storable(columns: StructType) -> None:
+def storable(columns: t.StructType) -> None:
     """Refuse types that no file can hold."""
     for each in columns:
-        if any(isinstance(kind, CalendarIntervalType) for kind in _within(each.dataType)):
+        if any(isinstance(kind, t.CalendarIntervalType) for kind in with_nested(each.dataType)):
             raise ConfigError(
                 f"the column {each.name!r} is {each.dataType.simpleString()}, which no file can hold: "
                 f"give it a type in a step, as in 'CAST({each.name} AS string) AS {each.name}'"
             )
 
 
-def _within(kind: DataType) -> Iterator[DataType]:
-    """A type and all types inside it."""
-    yield kind
-    if isinstance(kind, StructType):
-        inner = [each.dataType for each in kind]
-    elif isinstance(kind, MapType):
-        inner = [kind.keyType, kind.valueType]
-    else:
-        inner = [kind.elementType] if isinstance(kind, ArrayType) else []
-    for each in inner:
-        yield from _within(each)
-
-
-def _column(name: str) -> Column:
-    return f.col(f"`{name.replace('`', '``')}`")
-
-
-def _cast(field: StructField, given: bool) -> Column:
-    value = _column(field.name) if given else f.lit(None)
+def _cast(field: t.StructField, given: bool) -> Column:
+    value = f.col(quoted(field.name)) if given else f.lit(None)
     return value.cast(field.dataType).alias(field.name)
 
 
-def _text(field: StructField) -> Column:
-    """A column as CSV can hold it."""
-    value = _column(field.name)
-    if isinstance(field.dataType, (StructType, MapType, ArrayType, VariantType)):
-        value = f.to_json(value, {**_TIMES, "ignoreNullFields": "false"})
-    elif isinstance(field.dataType, BinaryType):
+def _text(field: t.StructField) -> Column:
+    """Return a column in a form that CSV can store."""
+    value = f.col(quoted(field.name))
+    if isinstance(field.dataType, (t.StructType, t.MapType, t.ArrayType, t.VariantType)):
+        value = f.to_json(value, EXACT_JSON)
+    elif isinstance(field.dataType, t.BinaryType):
         value = f.base64(value)
-    elif isinstance(field.dataType, NullType):
+    elif isinstance(field.dataType, t.NullType):
         value = value.cast("string")
     return value.alias(field.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.sinks.files.writing import ALL_ROWS, Files
+from penstock.sinks.files.file_writing import ALL_ROWS, Files
 
 # A file may be this much larger than wanted: rows differ, and writing it again costs more than it gives.
 _TOLERANCE = 1.25
@@ -32,16 +32,16 @@ class Rolling:
         return done
 
     def _split(self, files: Files, aside: str, name: str, size: int) -> dict[str, int]:
-        """Put smaller files in the place of a large one; none where it holds a single row."""
+        """Replace a large file by smaller ones; return none if it has a single row."""
         if (held := files.count(f"{aside}/{name}")) < 2:
             return {}
         self.rows = self._fitting(held, size)
         folder = name.rpartition("/")[0]
         pieces = {}
         for piece, bytes_ in files.split(f"{aside}/{name}", f"{aside}/_pieces", self.rows).items():
-            beside = f"{folder}/{piece}".lstrip("/")
-            files.folder.move(f"{aside}/_pieces/{piece}", f"{aside}/{beside}")
-            pieces[beside] = bytes_
+            target = f"{folder}/{piece}".lstrip("/")
+            files.folder.move(f"{aside}/_pieces/{piece}", f"{aside}/{target}")
+            pieces[target] = bytes_
         return pieces
 
     def _loosen(self, files: Files, aside: str, written: dict[str, int]) -> None:

@@ -1,5 +1,5 @@
 """Rows in an Apache Iceberg table."""
 
-from penstock.sinks.iceberg.sink import IcebergSink
+from penstock.sinks.iceberg.iceberg_sink import IcebergSink
 
 __all__ = ["IcebergSink"]

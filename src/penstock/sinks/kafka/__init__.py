@@ -1,5 +1,5 @@
 """Rows as records of a Kafka topic."""
 
-from penstock.sinks.kafka.sink import KafkaSink, largest_record
+from penstock.sinks.kafka.kafka_sink import KafkaSink
 
-__all__ = ["KafkaSink", "largest_record"]
+__all__ = ["KafkaSink"]

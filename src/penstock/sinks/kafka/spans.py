@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+
+from penstock.pipeline.source_log import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -12,37 +14,28 @@ if TYPE_CHECKING:
 _KAFKA = "org.apache.spark.sql.kafka010.KafkaBatchInputPartition"
 
 
-class Span(NamedTuple):
-    """The records of one source partition from `start` up to, not including, `end`."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-
-
 def spans_of(rows: DataFrame) -> list[Span] | None:
     """Return what each task reads, in the order of the tasks.
 
     None where a task's rows may come from more than one partition of the source (a shuffle, a join of
-    two streams), or a partition goes to more than one task: then only the plan as a whole has a place.
+    two streams), or a partition goes to more than one task: then there is one scope for the batch.
     """
     executed: Any = rows._jdf.queryExecution()
     if "Adaptive" in executed.executedPlan().getClass().getSimpleName():
         return None  # there is a shuffle, and asking for its tasks would run it
     try:
         scan = _scan(executed.toRdd())
-        found = scan and [_span(task.inputPartitions()) for task in scan.partitions()]
+        spans = scan and [_span(task.inputPartitions()) for task in scan.partitions()]
     except Py4JError:
         return None  # not a plan that we know
-    if not found or None in found:
+    if not spans or None in spans:
         return None
-    places = {(span.topic, span.partition) for span in found}
-    return found if len(places) == len(found) else None
+    partitions = {(span.topic, span.partition) for span in spans}
+    return spans if len(partitions) == len(spans) else None
 
 
 def _scan(data: Any) -> Any | None:
-    """Go down to what reads the source, as long as each task hangs on exactly one task before."""
+    """Follow the plan to the scan of the source, if each task depends on exactly one task before."""
     while data.getClass().getSimpleName() != "DataSourceRDD":
         before = data.dependencies()
         if before.length() != 1:

@@ -8,30 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
 from msgspec import Struct
 from pyspark import TaskContext
 
-from penstock.errors import PenstockError, TerminalError
+from penstock.error_frame import to_document
+from penstock.errors import (
+    ConfigError,
+    PenstockError,
+    RefusedError,
+    TerminalError,
+    TransientError,
+)
+from penstock.kafka.error_table import Group, group
+from penstock.kafka.kafka_errors import reason
 from penstock.pipeline import Mark
-from penstock.sinks.kafka.marks import Marks
-from penstock.sinks.kafka.places import Place
-from penstock.sinks.kafka.transaction import Transaction
-from penstock.sinks.kafka.verdict import verdict
+from penstock.sinks.kafka.kafka_marks import Marks, note_of
+from penstock.sinks.kafka.kafka_transaction import Transaction
+from penstock.sinks.kafka.task_marks import TaskScope
 
 if TYPE_CHECKING:
     from penstock.config import Connection
+    from penstock.sinks.kafka.record_encodes import BatchEncode
 
-# How the driver tells each task its place: known only when the plan, with its tasks, stands.
-PLACES = "penstock.kafka.places"
-# What a task says when it failed: a class of `penstock.errors`, and the message.
-OUTCOME = "kind string, message string"
-_SCHEMA = pa.schema({"kind": pa.string(), "message": pa.string()})
+# How the driver passes each task its scope, which is known only when the plan has its tasks.
+SCOPES = "penstock.kafka.partitions"
+# What a task reports when it failed: the error as a document (`penstock.error_frame`).
+OUTCOME = "error string"
+_SCHEMA = pa.schema({"error": pa.string()})
 # What Spark sends after the last row, and does not send when the rows before it broke off.
 _END_OF_STREAM = (-4).to_bytes(4, "big", signed=True)
+_OF_THE_RECORD = (group("record too large"), group("bad record"))
+_NOT_BY_WAITING = tuple(
+    map(group, ("refused", "forbidden", "wrong request", "missing topic", "not supported"))
+)
+# Where the row itself names its topic and partition, a wrong name is the row's own.
+_OF_THE_ADDRESS = group("missing topic").codes | {
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._INVALID_ARG,
+}
 
 
 class Task(Struct, frozen=True):
-    """The write, as every task of it is told."""
+    """The write, as every task of it receives it."""
 
     connection: Connection
     topic: str
@@ -40,56 +59,61 @@ class Task(Struct, frozen=True):
     settings: dict[str, Any]
     # Whether rows name their topic or partition themselves.
     addressed: bool
+    # What makes bytes of the columns, where Spark has not made them.
+    encode: BatchEncode | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the task's rows; a failure is told, not raised: Spark would make text of it."""
+        """Write the task's rows; a failure is returned, not raised: Spark would reduce it to text."""
         try:
             self._write(iter(batches))
         except PenstockError as error:
             _drain(batches)
-            told = verdict(error, addressed=self.addressed)
-            outcome = {"kind": type(told).__name__, "message": str(told)}
+            document = to_document(verdict(error, addressed=self.addressed), "write")
+            outcome = {"error": msgspec.json.encode(document).decode()}
             yield pa.RecordBatch.from_pylist([outcome], _SCHEMA)
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> None:
-        first = next((batch for batch in batches if batch.num_rows), None)
+        # An error of a row must leave the remaining rows to be read: they are not encoded then.
+        encoded = batches if self.encode is None else iter(self.encode(batches))
+        first = next((batch for batch in encoded if batch.num_rows), None)
         if first is None:
-            return  # nothing to write is nothing to mark: it will be nothing the next time, too
-        place = _place()
-        marks = Marks(self.connection, place.group)
+            return  # without rows there is nothing to mark: a repetition has no rows either
+        scope = _scope()
+        marks = Marks(self.connection, scope.group)
         try:
-            with Transaction(self.connection, place.transaction, self.settings) as transaction:
-                # Only now: what an earlier run of this task was about to commit is decided.
-                if place.is_written(marks.read(place.spans), self.mark):
+            with Transaction(self.connection, scope.transaction, self.settings) as transaction:
+                # Only now: an open transaction of an earlier run of this task is resolved.
+                if scope.is_written(marks.read(scope.spans), self.mark):
                     _drain(batches)
                     return
                 transaction.begin()
                 transaction.send(first, self.topic)
-                for batch in batches:
+                for batch in encoded:
                     transaction.send(batch, self.topic)
                 require_the_end()
-                transaction.commit(place.spans, self.label, marks.metadata())
+                notes = {span: note_of(self.label, span.start) for span in scope.spans}
+                transaction.commit(notes, marks.metadata())
         finally:
             marks.close()
 
 
 def _drain(batches: Iterable[pa.RecordBatch]) -> None:
-    """Take the rows that are left: they are counted on their way here."""
+    """Read the remaining rows: they are counted on their way here."""
     for _ in batches:
         continue
 
 
-def _place() -> Place:
+def _scope() -> TaskScope:
     context = TaskContext.get()
-    told = context and context.getLocalProperty(PLACES)
-    if not context or not told:
-        raise TerminalError(f"this Spark did not hand the property {PLACES!r} to its tasks")
-    places = msgspec.json.decode(told, type=list[Place])
-    return places[context.partitionId()]
+    encoded = context and context.getLocalProperty(SCOPES)
+    if not context or not encoded:
+        raise TerminalError(f"this Spark did not pass the property {SCOPES!r} to its tasks")
+    scopes = msgspec.json.decode(encoded, type=list[TaskScope])
+    return scopes[context.partitionId()]
 
 
 def require_the_end() -> None:
-    """Refuse to go on where the rows broke off because something before us failed.
+    """Raise if the rows ended early because an earlier operator failed.
 
     Spark then merely closes the connection, which Arrow takes for the end of the rows; to commit
     would be to lose the rest.
@@ -110,3 +134,27 @@ def _is_spark_worker(frame: Any) -> bool:
         and frame.f_globals.get("__name__", "").endswith("pyspark.worker")
         and "infile" in frame.f_locals
     )
+
+
+def verdict(error: PenstockError, *, addressed: bool) -> PenstockError:
+    """Return the error for the engine; `addressed`: rows name their own topic or partition.
+
+    A transaction can be repeated after nearly every error, so an unknown one is retried.
+    """
+    cause = error.__cause__
+    if not isinstance(cause, KafkaException):
+        return error
+    code, message = cause.args[0].code(), reason(cause.args[0])
+    if group := _within(_OF_THE_RECORD, code):
+        return RefusedError(f"Kafka refuses a record: {message}; {group.hint}")
+    if addressed and code in _OF_THE_ADDRESS:
+        return RefusedError(f"a row names a topic or partition that does not exist: {message}")
+    if group := _within(_NOT_BY_WAITING, code):
+        return ConfigError(f"writing to Kafka: {message}; {group.hint}")
+    if isinstance(error, TransientError):
+        return error
+    return TransientError(f"the transaction was given up and is tried again: {error}")
+
+
+def _within(groups: tuple[Group, ...], code: int) -> Group | None:
+    return next((each for each in groups if code in each.codes), None)

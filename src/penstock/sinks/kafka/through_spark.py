@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, RefusedError, TransientError
-from penstock.pipeline.told import told_by_spark
+from penstock.pipeline.java_errors import causes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 # The Java client's own default: below it, it divides by itself what it sends at once.
 _LEAST = 1_048_576
-_SAID = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)Exception: ([^\n]*)")
+_KAFKA = "org.apache.kafka.common.errors."
 _OF_THE_RECORD = {"RecordTooLarge", "InvalidRecord", "InvalidTimestamp", "RecordBatchTooLarge"}
 # The Java client waits for a place that is not there, and then calls it a time-out.
-_NO_PLACE = re.compile(r"(Partition \d+ of topic|Topic) .* not present in metadata")
+_MISSING = re.compile(r"(Partition \d+ of topic|Topic) .* not present in metadata")
 _FORBIDDEN = re.compile(r"\w*Auth(orization|entication)$|Ssl\w*|UnsupportedVersion")
 _AWAY = re.compile(
     r"Timeout|Network|Disconnect|NotLeaderOrFollower|LeaderNotAvailable|BrokerNotAvailable"
@@ -34,7 +34,7 @@ _AWAY = re.compile(
 def write_through_spark(
     records: DataFrame, connection: Connection, topic: str, largest: int | None
 ) -> None:
-    """Send the records; the column `topic`, where there is one, says to where."""
+    """Send the records, to the topic in the column `topic` if there is one."""
     writer = records.write.format("kafka").mode("append")
     writer = writer.options(**_options(connection, largest))
     if "topic" not in records.columns:
@@ -42,8 +42,8 @@ def write_through_spark(
     try:
         writer.save()
     except (PySparkException, Py4JError) as error:
-        told = _verdict(error, addressed="topic" in records.columns)
-        raise told or error from error
+        translated = _verdict(error, addressed="topic" in records.columns)
+        raise translated or error from error
 
 
 def stream_writer(
@@ -61,23 +61,22 @@ def _options(connection: Connection, largest: int | None) -> dict[str, str]:
 
 
 def _verdict(error: Exception, *, addressed: bool) -> PenstockError | None:
-    """Return what the Java client said, as an error of ours; None where it said nothing."""
-    for kind, text in _SAID.findall(told_by_spark(error)):
-        said = mask(f"{kind}: {text.strip()}")
-        if kind in _OF_THE_RECORD or _names_no_place(text, addressed):
-            return RefusedError(f"Kafka refuses a record: {said}")
+    """Return the Java client's error as one of ours; None if it reported none."""
+    for cause in causes_of(error):
+        if not cause.names[0].startswith(_KAFKA):
+            continue
+        kind = cause.name.removesuffix("Exception")
+        message = mask(f"{kind}: {cause.message.strip()}")
+        missing = _MISSING.search(cause.message)
+        # Only a row names a partition; a missing topic may be the sink's own.
+        if kind in _OF_THE_RECORD or (missing and (addressed or missing[1] != "Topic")):
+            return RefusedError(f"Kafka refuses a record: {message}")
         if kind == "InvalidTopic" and addressed:
-            return RefusedError(f"a row names a topic that cannot be: {said}")
+            return RefusedError(f"a row names a topic that cannot be: {message}")
         if _FORBIDDEN.fullmatch(kind) or kind == "InvalidTopic":
             return ConfigError(
-                f"writing to Kafka: {said}; check the connection's user and its ACLs"
+                f"writing to Kafka: {message}; check the connection's user and its ACLs"
             )
         if _AWAY.fullmatch(kind):
-            return TransientError(f"writing to Kafka: {said}")
+            return TransientError(f"writing to Kafka: {message}")
     return None
-
-
-def _names_no_place(text: str, addressed: bool) -> bool:
-    """Whether a row named a place that is not there: a partition always is named by the row."""
-    found = _NO_PLACE.search(text)
-    return found is not None and (addressed or found[1] != "Topic")

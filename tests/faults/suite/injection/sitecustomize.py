@@ -3,6 +3,8 @@
 FAULT_POINT is `module:name|before|3`: the third call of that function, in this process, is not begun
 (or, with `after`, not returned from). FAULT_DRIVER is the process that is killed, with its children: the
 point may lie in a worker of Spark as well as in the driver.
+
+FAULT_CLOCK is by how many seconds the clock of Python is wrong.
 """
 
 import functools
@@ -11,6 +13,7 @@ import importlib.util
 import os
 import signal
 import sys
+import time
 
 
 def kill() -> None:
@@ -68,6 +71,15 @@ class Patching(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         owner = functools.reduce(getattr, owners, module)
         setattr(owner, name, aimed(getattr(owner, name), self.when, self.number))
 
+
+def shift_clock(seconds):
+    right, right_ns = time.time, time.time_ns
+    time.time = lambda: right() + seconds
+    time.time_ns = lambda: right_ns() + int(seconds * 1_000_000_000)
+
+
+if offset := float(os.environ.get("FAULT_CLOCK") or 0):
+    shift_clock(offset)
 
 if point := os.environ.get("FAULT_POINT"):
     place, when, number = point.split("|")

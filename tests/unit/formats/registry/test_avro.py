@@ -80,35 +80,39 @@ BETTER = [
 ]
 
 REFUSED = [
-    ("int", 1.5, "1.5 (float) is no int"),
-    ("int", 2**31, "is no int"),
-    ("int", True, "True (bool) is no int"),
-    ("long", 2**63, "is no long"),
-    ("boolean", 1, "1 (int) is no boolean"),
-    ("double", 2**53 + 1, "is no double"),
-    ("double", 10**400, "is no double"),
-    ("double", "1", "'1' (str) is no double"),
-    ("float", 1e300, "is no float"),
-    ("float", 2**24 + 1, "16777217 (int) is no float"),
-    ("string", b"x", "is no string"),
+    ("int", 1.5, "1.5 (float) is not a valid int"),
+    ("int", 2**31, "is not a valid int"),
+    ("int", True, "True (bool) is not a valid int"),
+    ("long", 2**63, "is not a valid long"),
+    ("boolean", 1, "1 (int) is not a valid boolean"),
+    ("double", 2**53 + 1, "is not a valid double"),
+    ("double", 10**400, "is not a valid double"),
+    ("double", "1", "'1' (str) is not a valid double"),
+    ("float", 1e300, "is not a valid float"),
+    ("float", 2**24 + 1, "16777217 (int) is not a valid float"),
+    ("string", b"x", "is not a valid string"),
     ("string", "\ud800", "surrogates not allowed"),
-    ("bytes", "x", "is no bytes"),
+    ("bytes", "x", "is not a valid bytes"),
     ({"type": "fixed", "name": "F", "size": 3}, b"ab", "value of 3 bytes"),
-    (COLOUR, "GREEN", "is no symbol of Colour"),
-    ({"type": "array", "items": "string"}, "abc", "is no array"),
-    ({"type": "map", "values": "int"}, {1: 1}, "1 (int) is no string"),
-    (["null", "int"], "x", "'x' (str) is no int"),
-    (["int", "string"], 1.5, "is no int or string"),
+    (COLOUR, "GREEN", "is not a valid symbol of Colour"),
+    ({"type": "array", "items": "string"}, "abc", "is not a valid array"),
+    ({"type": "map", "values": "int"}, {1: 1}, "1 (int) is not a valid string"),
+    (["null", "int"], "x", "'x' (str) is not a valid int"),
+    (["int", "string"], 1.5, "is not a valid int or string"),
     (record(("a", "int")), {}, "a: is missing, and has no default"),
     (record(("a", "int")), {"a": 1, "b": 2}, "R has no field b"),
-    (record(("a", record(("b", "int"), name="S"))), {"a": {"b": "x"}}, "a: b: 'x' (str) is no int"),
+    (
+        record(("a", record(("b", "int"), name="S"))),
+        {"a": {"b": "x"}},
+        "a: b: 'x' (str) is not a valid int",
+    ),
     (record(("a", "int")), [1], "mapping of the fields of R"),
     (DECIMAL, Decimal("1.234"), "more than 2 digits after the point"),
-    (DECIMAL, Decimal("10000"), "is no decimal(6,2)"),
-    (DECIMAL, Decimal("1E+999999999"), "is no decimal(6,2)"),
-    (DECIMAL, Decimal("NaN"), "is no decimal(6,2)"),
+    (DECIMAL, Decimal("10000"), "is not a decimal(6,2)"),
+    (DECIMAL, Decimal("1E+999999999"), "is not a decimal(6,2)"),
+    (DECIMAL, Decimal("NaN"), "is not a decimal(6,2)"),
     (DECIMAL, 1.5, "a Decimal is needed"),
-    (logical("string", "uuid"), "nonsense", "is no UUID"),
+    (logical("string", "uuid"), "nonsense", "is not a UUID"),
     (logical("int", "date"), datetime(2026, 1, 1), "a date is needed"),
     (logical("int", "time-millis"), time(0, 0, 0, 1), "finer than the schema's 1000 microseconds"),
     (logical("long", "time-micros"), time(tzinfo=UTC), "has a time zone"),
@@ -268,7 +272,7 @@ def test_a_schema_may_refer_to_others_in_the_registry(new_registry: New) -> None
 def test_a_text_that_is_no_schema_is_refused_when_the_format_is_made(
     new_registry: New, text: str
 ) -> None:
-    with pytest.raises(ConfigError, match="no valid Avro schema"):
+    with pytest.raises(ConfigError, match="not a valid Avro schema"):
         Avro(new_registry(), text)
 
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, FormatError
-from penstock.formats.protobuf import Protobuf
-from penstock.formats.protobuf.protobuf import read_place, write_place
+from penstock.formats.protobuf import Protobuf, read_place, write_place
 from penstock.formats.registry import Reference, Schema
 
 New = Callable[[], Any]
@@ -77,7 +76,9 @@ def test_a_message_of_another_name_is_refused(new_registry: New, message_class: 
 
     with pytest.raises(FormatError, match=r"hold a shop\.Trade, and this format reads shop\.Money"):
         Protobuf(registry, money).decode(data, "t")
-    with pytest.raises(FormatError, match=r"Money is no shop\.Trade: give a message of that class"):
+    with pytest.raises(
+        FormatError, match=r"Money is not a shop\.Trade: give a message of that class"
+    ):
         Protobuf(registry, trade).encode(money(cents=1), "t")
 
 

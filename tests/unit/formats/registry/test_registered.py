@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError, FormatError, TransientError
+from penstock.formats import Format
 from penstock.formats.avro import Avro
-from penstock.formats.base import Format
 from penstock.formats.json_schema import JsonSchema
 from penstock.formats.protobuf import Protobuf
 from penstock.formats.registry import Schema

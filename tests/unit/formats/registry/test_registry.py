@@ -2,74 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from tests.unit.formats.registry.http_answers import Answers
 
 from penstock.embedded.certificates import Authority
 from penstock.errors import ConfigError, TransientError
 from penstock.formats.registry import Registered, Registry, Schema, Tls
 
 SCHEMA = Schema('"string"')
-
-
-class Answers:
-    """A server that gives the answers it was told, the last one for ever, and keeps what was asked."""
-
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self.answers: list[tuple[int, Any, dict[str, str]]] = []
-        self.asked: list[tuple[str, str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        if context:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server.server_port}"
-
-    def say(self, status: int, body: Any, **headers: str) -> None:
-        self.answers.append((status, body, headers))
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                length = int(self.headers.get("Content-Length", 0))
-                body = json.loads(self.rfile.read(length)) if length else None
-                outer.asked.append((self.command, self.path, body))
-                outer.headers.append(dict(self.headers))
-                first = outer.answers[0]
-                status, answer, headers = outer.answers.pop(0) if outer.answers[1:] else first
-                data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(data))}.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = do_PUT = answer  # noqa: N815
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -175,6 +124,13 @@ def test_an_id_that_is_not_there_is_not_asked_for_by_every_bad_record(
         registry.schema(9)
 
 
+def test_an_id_that_no_registry_can_have_is_not_asked_for(
+    answers: Answers, registry: Registry
+) -> None:
+    assert registry.find(2**31) is None
+    assert answers.asked == []
+
+
 @pytest.mark.parametrize(
     ("status", "message", "call", "says"),
     [
@@ -258,7 +214,7 @@ def test_a_time_to_come_back_may_be_a_date(answers: Answers) -> None:
     assert 90 < caught.value.retry_after <= 100
 
 
-def test_nobody_at_the_address_is_a_transient_error() -> None:
+def test_no_server_at_the_address_is_a_transient_error() -> None:
     with pytest.raises(TransientError, match=r"127\.0\.0\.1:1 is away or busy: .*refused"):
         Registry("http://127.0.0.1:1", timeout=2).subjects()
 
@@ -318,6 +274,26 @@ def test_user_and_password_in_the_address_are_used_and_not_shown(answers: Answer
     assert registry.subjects() == []
     assert answers.headers[0]["Authorization"] == "Basic YXBwOmh1bnRlcjI="
     assert "hunter2" not in repr(registry)
+
+
+def test_user_and_password_in_one_address_are_not_sent_to_another(answers: Answers) -> None:
+    other = Answers()
+    answers.say(503, {})
+    other.say(200, [])
+    assert Registry(f"http://app:hunter2@{answers.address},http://{other.address}").subjects() == []
+    other.close()
+    assert "Authorization" in answers.headers[0]
+    assert "Authorization" not in other.headers[0]
+
+
+def test_user_and_password_that_are_given_apart_are_for_each_address(answers: Answers) -> None:
+    other = Answers()
+    answers.say(503, {})
+    other.say(200, [])
+    urls = f"http://{answers.address},http://{other.address}"
+    assert Registry(urls, "app", "hunter2").subjects() == []
+    other.close()
+    assert answers.headers[0]["Authorization"] == other.headers[0]["Authorization"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Components for Penstock, in a package of their own."""

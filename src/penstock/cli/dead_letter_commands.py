@@ -1,0 +1,280 @@
+"""`penstock deadletters`: list and show the dead letters of a pipeline, replay or drop them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock import engine, jobs
+from penstock.cli.dead_letter_choice import Choice, Stage, choice, named
+from penstock.cli.options import JsonOption, YesOption
+from penstock.cli.output import ask_first, counted, print_json, print_table, say, write
+from penstock.cli.pipelines import with_cluster
+from penstock.errors import ConfigError
+from penstock.pipeline import Pipeline, read_pipeline
+
+if TYPE_CHECKING:
+    from penstock.engine.dead_letters import DeadLetter
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, show, replay and drop the records that a pipeline could not decode, process or write.",
+)
+
+
+Definition = Annotated[
+    Path, typer.Argument(metavar="FILE|JOB", help="A pipeline definition (YAML), or a job's name.")
+]
+StageOption = Annotated[Stage | None, typer.Option(help="Only this stage.")]
+ErrorOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only errors with this text.")
+]
+SinceOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only records of that time or later (ISO-8601).")
+]
+UntilOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only records before that time (ISO-8601).")
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ID...]",
+        help="Ids, as `list` shows them: topic-partition-offset, followed by ~epoch~batch if a "
+        "record failed more than once.",
+    ),
+]
+
+
+@app.command("list")
+def list_letters(
+    context: typer.Context,
+    file: Definition,
+    *,
+    stage: StageOption = None,
+    error: ErrorOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the dead letters of a pipeline that were neither replayed nor dropped.
+
+    For example: penstock deadletters list trades.yaml --stage decode --since 2026-01-31
+    """
+    letters = choice((), stage, error, since, until).of(_waiting(_pipeline(context, file)))
+    if as_json:
+        return print_json([_document(letter) | {"id": name} for name, letter in named(letters)])
+    print_table(
+        ("id", "stage", "time", "error"),
+        [
+            (name, x.stage, _time(x), _short(f"{x.error_type}: {x.error}"))
+            for name, x in named(letters)
+        ],
+    )
+    return say(counted(len(letters), "dead letter"))
+
+
+@app.command("show")
+def show_letter(
+    context: typer.Context,
+    file: Definition,
+    letter: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `list` shows it.")],
+    value_only: Annotated[
+        bool, typer.Option("--value", help="Only the bytes of the value, to edit them in a file.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one dead letter in full: the original record, its origin and its error.
+
+    For example: penstock deadletters show trades.yaml trades-0-42
+
+    penstock deadletters show trades.yaml trades-0-42 --value > value.json
+    """
+    dead_letter = Choice((letter,)).of(_waiting(_pipeline(context, file)))[-1]
+    if value_only:
+        return write(dead_letter.value or b"")
+    if as_json:
+        return print_json(_document(dead_letter))
+    return print_table(("field", "value"), list(_document(dead_letter).items()))
+
+
+@app.command("replay")
+def replay_letters(
+    context: typer.Context,
+    file: Definition,
+    ids: Ids = None,
+    *,
+    stage: StageOption = None,
+    error: ErrorOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    every: Annotated[bool, typer.Option("--all", help="Replay all waiting dead letters.")] = False,
+    value: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Another value, for one dead letter.")
+    ] = None,
+    value_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another value, from a file.")
+    ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Also finish replays that were started with another state folder and have not ended; "
+            "make sure that they are not running any more.",
+        ),
+    ] = False,
+    yes: YesOption = False,
+) -> None:
+    """Run dead letters through their pipeline again, unchanged or with another value.
+
+    For example: penstock deadletters replay trades.yaml --all
+
+    penstock deadletters replay trades.yaml trades-0-42 --value-file value.json
+
+    Each is replayed once: a record that fails again is a new dead letter. An interrupted replay is
+    finished by the next one. Two replays of a dead letter, on any machine, write it once. With upsert, a
+    replayed record replaces a newer row of its key.
+    """
+    pipeline = _pipeline(context, file)
+    chosen = choice(tuple(ids or ()), stage, error, since, until)
+    _refuse_everything(chosen, every, "replay")
+    letters = chosen.of(_waiting(pipeline))
+    edited = _edited(letters, value, value_file)
+    if not yes and letters:
+        ask_first(f"replay {counted(len(letters), 'dead letter')}?", "nothing was replayed")
+    from penstock.engine.dead_letters import replay  # noqa: PLC0415
+
+    try:
+        done = replay(pipeline, letters, edited, take_over=take_over)
+    finally:
+        engine.stop_session()
+    for owner in done.elsewhere:
+        say(
+            f"a replay that was started on {owner} has not ended, and its dead letters are skipped: if "
+            "it is not running any more, finish it with --take-over"
+        )
+    if done.taken:
+        say(
+            f"{counted(done.taken, 'dead letter')} not replayed: another replay or drop took them; "
+            "list the remaining ones"
+        )
+    say(
+        f"{counted(done.letters, 'dead letter')} replayed: {counted(done.rows, 'row')} written, "
+        f"{done.failed_again} failed again"
+    )
+    if done.failed_again:
+        raise typer.Exit(1)
+
+
+@app.command("drop")
+def drop_letters(
+    context: typer.Context,
+    file: Definition,
+    ids: Ids = None,
+    *,
+    stage: StageOption = None,
+    error: ErrorOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    every: Annotated[bool, typer.Option("--all", help="Drop all waiting dead letters.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Mark dead letters as dropped: they are not listed or replayed any more.
+
+    For example: penstock deadletters drop trades.yaml --error "not JSON"
+
+    The records stay in the dead-letter topic or table; only a marker is added.
+    """
+    pipeline = _pipeline(context, file)
+    chosen = choice(tuple(ids or ()), stage, error, since, until)
+    _refuse_everything(chosen, every, "drop")
+    letters = chosen.of(_waiting(pipeline))
+    if not yes and letters:
+        ask_first(f"drop {counted(len(letters), 'dead letter')}?", "nothing was dropped")
+    from penstock.engine.dead_letters import alone  # noqa: PLC0415
+
+    with alone(pipeline):
+        dropped = _with_store(pipeline, lambda store: store.drop(letters))
+    say(f"{counted(dropped, 'dead letter')} dropped")
+
+
+def _pipeline(context: typer.Context, file: Path) -> Pipeline:
+    if file.suffix in (".yaml", ".yml") or file.exists():
+        return with_cluster(read_pipeline(file), context.obj)
+    return with_cluster(jobs.find_job(str(file)).pipeline, context.obj)
+
+
+def _waiting(pipeline: Pipeline) -> list[DeadLetter]:
+    letters: list[DeadLetter] = _with_store(pipeline, lambda store: store.waiting())
+    return letters
+
+
+def _with_store(pipeline: Pipeline, use: Callable[[Any], Any]) -> Any:
+    """Use the store; only dead letters in a table start Spark, which ends with the command."""
+    from penstock.engine.dead_letters import DeadLetterStore  # noqa: PLC0415
+
+    try:
+        return use(DeadLetterStore(pipeline))
+    finally:
+        engine.stop_session()
+
+
+def _refuse_everything(choice: Choice, every: bool, what: str) -> None:
+    if choice == Choice() and not every:
+        raise ConfigError(
+            f"say which dead letters to {what}: ids, --stage, --error, --since, --until, or --all"
+        )
+
+
+def _edited(
+    letters: list[DeadLetter], value: str | None, value_file: Path | None
+) -> dict[str, bytes]:
+    if value is None and value_file is None:
+        return {}
+    if value is not None and value_file is not None:
+        raise ConfigError("--value and --value-file were both given; give one of them")
+    if len(letters) != 1:
+        raise ConfigError(
+            f"another value is for one dead letter, but {len(letters)} are selected: name one by its id"
+        )
+    try:
+        new = value_file.read_bytes() if value_file is not None else str(value).encode()
+    except OSError as error:
+        raise ConfigError(f"cannot read {value_file}: {error.strerror}") from None
+    return {letters[0].full_id: new}
+
+
+def _document(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "pipeline": letter.pipeline,
+        "stage": letter.stage,
+        "error_type": letter.error_type,
+        "error": letter.error,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "time": _time(letter),
+        "epoch": letter.epoch,
+        "batch": letter.batch,
+        "key": _text(letter.key),
+        "value": _text(letter.value),
+        "headers": {name: _text(value) for name, value in letter.headers},
+    }
+
+
+def _time(letter: DeadLetter) -> str | None:
+    at = letter.timestamp
+    return at.astimezone(timezone.utc).isoformat(timespec="milliseconds") if at else None
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _short(text: str, most: int = 100) -> str:
+    line = text.replace("\n", " ")
+    return line if len(line) <= most else f"{line[: most - 1]}…"

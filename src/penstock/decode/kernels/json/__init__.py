@@ -1,0 +1,1 @@
+"""JSON documents into columns: the strict meaning, and the fast way to it."""

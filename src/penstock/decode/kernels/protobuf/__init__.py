@@ -1,0 +1,1 @@
+"""Protobuf messages into columns, a batch at a time."""

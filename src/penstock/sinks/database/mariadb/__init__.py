@@ -1,0 +1,1 @@
+"""MariaDB for the sink database. Nothing is imported here: workers load only parts of it."""

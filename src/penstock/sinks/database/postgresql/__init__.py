@@ -1,0 +1,1 @@
+"""PostgreSQL for the sink database. Nothing is imported here: workers load only parts of it."""

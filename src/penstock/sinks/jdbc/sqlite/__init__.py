@@ -1,1 +1,0 @@
-"""SQLite behind the door of the sink jdbc. Nothing is imported here: workers load only parts of it."""

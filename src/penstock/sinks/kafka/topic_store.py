@@ -1,0 +1,104 @@
+"""A topic as a store of whole records, for dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock.config import Connection
+from penstock.encode.format_options import JSON_FORMAT
+from penstock.errors import PenstockError, TransientError
+from penstock.kafka import Admin, Consumer, Producer
+from penstock.kafka.consuming.loops import read_span
+from penstock.pipeline import Batch, Offsets, Opening, Writer
+from penstock.pipeline.record_store import NewRecord, RecordStore, StoredRecord
+from penstock.sinks.kafka.kafka_writer import KafkaWriter, largest_record
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from penstock.sinks.kafka.kafka_sink import KafkaSink
+
+# What the headers that are added to a record may take.
+_HEADERS = 65_536
+
+
+class TopicStore(RecordStore):
+    """The records of the topic of a sink; `source` is the cluster whose records come to it."""
+
+    def __init__(self, sink: KafkaSink, source: Connection) -> None:
+        self._sink = sink
+        self._connection = sink.connection or source
+
+    def open(self, opening: Opening) -> Writer:
+        """Return what writes whole records."""
+        parts = {"key": "key", "value": "value", "headers": "headers"}
+        update = {**parts, "value_format": JSON_FORMAT, "key_format": JSON_FORMAT}
+        return _RecordWriter(self._sink.model_copy(update=update), opening)
+
+    def read(self) -> Iterator[StoredRecord]:
+        """Return records as far as transactions have ended, then the others.
+
+        A transaction that is open hides what comes after it, also what is not part of any transaction.
+        """
+        topic = self._sink.topic
+        with Admin(self._connection) as admin:
+            if not admin.topic_ids([topic]):
+                return
+            ends = admin.latest(admin.partitions([topic]))
+            position = admin.earliest(ends)
+        yield from self._read(position, ends, is_settled=True)
+        left = {where: offset for where, offset in position.items() if offset < ends[where]}
+        yield from self._read(left, ends, is_settled=False)
+
+    def _read(
+        self, position: Offsets, ends: Offsets, *, is_settled: bool
+    ) -> Iterator[StoredRecord]:
+        """Read from these offsets on, and move them to the end of what was read."""
+        if not position:
+            return
+        isolation = "read_committed" if is_settled else "read_uncommitted"
+        with Consumer(self._connection, isolation_level=isolation) as consumer:
+            for records in read_span(consumer, dict(position), ends):
+                for record in records:
+                    position[record.topic, record.partition] = record.offset + 1
+                    yield StoredRecord(record, is_settled)
+
+    def append(self, records: Iterable[NewRecord]) -> None:
+        """Send records, and wait until all in-sync replicas have them."""
+        topic = self._sink.topic
+        with Admin(self._connection) as admin:
+            size = max(_largest_in(admin, topic), 1_000_000)
+        with Producer(self._connection, acks="all", message_max_bytes=size) as producer:
+            for record in records:
+                producer.produce(topic, record.key, record.value, headers=record.headers)
+
+
+class _RecordWriter(KafkaWriter):
+    """Sends whole records, into a topic that takes what the topics of the source take."""
+
+    def prepare(self, _schema: StructType) -> None:
+        """Make the topic where it is missing."""
+        self.make_topic()
+
+    def write(self, batch: Batch) -> None:
+        """Send the records, to a topic that may have been deleted since the last ones."""
+        self.make_topic()
+        super().write(batch)
+
+    def topic_config(self) -> dict[str, Any]:
+        """Leave space for the headers that are added to a record."""
+        topics = {topic for topic, _ in self.opening.partitions}
+        with Admin(self.opening.connection) as admin:
+            largest = max((_largest_in(admin, topic) for topic in topics), default=0)
+        return {"max.message.bytes": largest + _HEADERS} if largest else {}
+
+
+def _largest_in(admin: Admin, topic: str) -> int:
+    """Return how many bytes a topic's record may have; 0 where that cannot be known."""
+    try:
+        return largest_record(admin, topic) or 0
+    except TransientError:
+        raise
+    except PenstockError:
+        return 0  # gone meanwhile, or this user may not see its settings

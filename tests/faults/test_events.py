@@ -1,0 +1,45 @@
+"""What happens to pipelines in production, to exactly-once sinks all at once: each record is there once.
+
+`make faults` does the same with every exactly-once sink and many more events, and prints the table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.faults.suite.events import run
+from tests.faults.suite.targets import Setting
+from tests.faults.suite.verdict import verdicts
+from tests.faults.suite.world import World
+from tests.services.postgres import PASSWORD, Postgres
+
+from penstock import Connection
+from penstock.embedded import SchemaRegistry
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+SEED = 13
+# `make faults` has more of them: upserts, JSON lines, lakes that are compacted.
+SINKS = ("files", "files, compacted", "delta", "iceberg", "database", "kafka")
+EVENTS = [
+    *("zombie", "aimed_kill", "letters_handled", "aimed_kill", "state_lost", "aimed_kill"),
+    *("twins", "aimed_kill", "group_reset", "aimed_kill", "definition_changed", "aimed_kill"),
+]
+# On a machine that is slower no event is begun after this; the test would be ended otherwise.
+SECONDS, LEAST = 800.0, 6
+
+
+def test_each_record_is_in_each_sink_once_whatever_happens_to_the_processes(
+    connection: Connection,
+    unique: str,
+    tmp_path: Path,
+    postgres: Postgres,
+    schema_registry: SchemaRegistry,
+) -> None:
+    setting = Setting(connection, unique, tmp_path, postgres.url, PASSWORD, schema_registry.url)
+    world = World(setting, SINKS)
+    trouble, sent = run(world, SEED, EVENTS, print, burst=6, seconds=SECONDS)
+    found = verdicts(world, trouble.tally, trouble.letters, sent)
+    assert all(each.is_exact for each in found), f"{found}\n{trouble.story()}"
+    assert all(each.records > 0 and each.dead > 0 for each in found)
+    assert all(each.happened >= LEAST for each in found)

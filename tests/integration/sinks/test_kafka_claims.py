@@ -1,0 +1,89 @@
+"""Two processes that claim epochs of one pipeline at the same moment: the later epoch goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.config import Connection
+from penstock.errors import FencedError
+from penstock.kafka import Admin
+from penstock.sinks.kafka import claiming
+from penstock.sinks.kafka.claiming import Claim, stored_marks
+from penstock.sinks.kafka.kafka_marks import Marks, note_of
+from penstock.sinks.kafka.kafka_transaction import Transaction
+from penstock.sinks.kafka.task_marks import to_claim
+
+
+@pytest.fixture(params=[False, True], ids=["same cluster", "abroad"])
+def scopes(
+    connection: Connection, topic: Callable[..., str], request: pytest.FixtureRequest
+) -> Any:
+    with Admin(connection) as admin:
+        for name in (topic("in"), topic("out")):
+            admin.create_topic(name, partitions=2)
+    read = [(topic("in"), 0), (topic("in"), 1)]
+    return to_claim(f"p{topic('in')}", topic("out"), read, abroad=request.param)
+
+
+def epochs(connection: Connection, scopes: Any) -> set[int]:
+    whole, others = scopes
+    marks = [stored_marks(connection, each.group, None) for each in (whole, *others)]
+    return {stored.mark.epoch for each in marks for stored in each.values()}
+
+
+def test_an_earlier_epoch_leaves_the_transactions_of_a_later_one_alone(
+    connection: Connection, scopes: Any
+) -> None:
+    whole, others = scopes
+    earlier, later = Claim(connection, "p", 7), Claim(connection, "p", 8)
+    earlier.make(whole, [])
+    later.make(whole, others)
+
+    with Transaction(connection, others[0].transaction, {}) as running:
+        running.begin()
+        with pytest.raises(FencedError, match="the sink has epoch 8, this process has 7"):
+            earlier._take_over(whole, others[0])
+        marks = Marks(connection, others[0].group)
+        running.commit({others[0].spans[0]: note_of("p~8~0~0", 0)}, marks.metadata())
+        marks.close()
+
+    assert epochs(connection, scopes) == {8}
+
+
+def test_an_id_that_an_earlier_epoch_takes_back_in_the_same_moment_is_taken_over_again(
+    connection: Connection, scopes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, others = scopes
+    Claim(connection, "p", 7).make(whole, [])
+    read, overtaken = claiming.Marks.read, []
+
+    def overtake(marks: Any, spans: Any) -> Any:
+        spans = tuple(spans)
+        found = read(marks, spans)
+        own = (marks.group, spans) == (others[0].group, others[0].spans)
+        if own and len(overtaken) < 2:
+            overtaken.append(spans)
+            Transaction(connection, others[0].transaction, {}).__exit__()
+        return found
+
+    monkeypatch.setattr(claiming.Marks, "read", overtake)
+    Claim(connection, "p", 8).make(whole, others)
+
+    assert len(overtaken) == 2
+    assert epochs(connection, scopes) == {8}
+
+
+def test_a_later_epoch_is_never_replaced_by_an_earlier_one(
+    connection: Connection, scopes: Any
+) -> None:
+    whole, others = scopes
+    earlier = Claim(connection, "p", 7)
+    earlier.make(whole, [])
+    Claim(connection, "p", 8).make(whole, others)
+    # It looked before the other one claimed, and takes over after it.
+    with pytest.raises(FencedError, match="the sink has epoch 8, this process has 7"):
+        earlier._at(others[0])
+    assert epochs(connection, scopes) == {8}

@@ -1,0 +1,37 @@
+"""A package with components of its own, installed for a test: files and entry points on the path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.pipeline import registry
+
+PACKAGE = Path(__file__).parents[1] / "examples" / "components"
+
+
+@contextmanager
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Do what pip does with the package: write its metadata, with the entry points of its project."""
+    project = (PACKAGE / "pyproject.toml").read_text()
+    entries = re.findall(r'^"(\w+\.\w+)" = "([\w.:]+)"$', project, re.MULTILINE)
+    info = folder / "acme_components-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-components\nVersion: 1.0\n")
+    listed = "".join(f"{name} = {target}\n" for name, target in entries)
+    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{listed}")
+    with monkeypatch.context() as path:
+        path.syspath_prepend(folder)
+        path.syspath_prepend(PACKAGE)
+        _forget_components()
+        yield
+    _forget_components()
+
+
+def _forget_components() -> None:
+    registry._entries.cache_clear()
+    registry.component.cache_clear()

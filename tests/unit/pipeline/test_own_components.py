@@ -1,0 +1,61 @@
+"""Components of other packages: found by their entry points, small, and as CONTRIBUTING shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.own_package import PACKAGE, installed
+
+from penstock.errors import DefinitionError
+from penstock.pipeline import Component, Pipeline, Sink, registry
+
+MODULES = sorted((PACKAGE / "acme_components").glob("*_*.py"))
+
+
+def test_components_of_another_package_are_read_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {
+        "name": "p",
+        "source": {"kafka": "people"},
+        "decode": {"fields": "id, name"},
+        "steps": [{"mask": {"columns": "name", "keep": 1}}],
+        "sink": {"lines": "people.json"},
+    }
+    with installed(tmp_path, monkeypatch):
+        pipeline = Pipeline(**options)
+        assert pipeline.model_dump(mode="json", exclude_unset=True)["sink"] == {
+            "lines": {"path": "people.json"}
+        }
+        with pytest.raises(DefinitionError, match=r"the sink 'lines' cannot promise exactly-once"):
+            Pipeline(**options, delivery="exactly-once")
+    with pytest.raises(DefinitionError, match="there is no sink 'lines'"):
+        Pipeline(**options)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
+def test_a_component_takes_at_most_40_lines(module: Path) -> None:
+    assert len(module.read_text().splitlines()) <= 40
+
+
+@pytest.mark.parametrize("name", ["lines_sink", "mask_step"])
+def test_contributing_shows_the_example_as_it_is(name: str) -> None:
+    shown = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+    code = (PACKAGE / "acme_components" / f"{name}.py").read_text().strip()
+    assert f"```python\n{code}\n```" in shown
+
+
+@pytest.mark.parametrize("kind", ["source", "decode", "step", "sink"])
+def test_a_component_is_a_value_without_private_state(kind: str) -> None:
+    for name in registry.names(kind):
+        cls: type[Component] = registry.component(kind, name)
+        assert cls.__private_attributes__ == {}, name
+        assert cls.model_config["frozen"], name
+
+
+def test_a_sink_does_not_write_its_writer_does() -> None:
+    for name in registry.names("sink"):
+        cls = registry.component("sink", name)
+        assert issubclass(cls, Sink)
+        assert not {"write", "prepare", "claim", "last_write", "maintain"} & set(dir(cls)), name
