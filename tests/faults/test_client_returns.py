@@ -12,9 +12,11 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.faults.answers import Answers
 
 from penstock import Admin, Connection, Consumer
 from penstock.embedded import Broker
+from penstock.embedded.ports import free_ports
 from penstock.errors import PenstockError, TransientError
 from penstock.jobs.job_functions import _leave
 from penstock.kafka import GroupOffsets
@@ -146,6 +148,23 @@ def test_no_call_hangs_with_its_broker(
     local["close"] = _outcome(member.close)
     assert set(outcomes.values()) == {TransientError}, outcomes
     assert not {name for name, error in local.items() if error is TimeoutError}, local
+
+
+def test_a_commit_whose_answer_is_lost_is_sent_again_in_time() -> None:
+    """Heartbeats wait behind it: without a time-out of its own, the session ends."""
+    (port,) = free_ports(1)
+    with Answers(port) as answers:
+        advertised = {"advertised.listeners": f"CLIENT://127.0.0.1:{answers.port}"}
+        with Broker(port=port, properties=advertised) as broker:
+            fill(broker.connection, "t", [f"[{n}]" for n in range(10)])
+            with Consumer(broker.connection, group="g", auto_offset_reset="earliest") as member:
+                member.subscribe("t")
+                while not member.poll(1):
+                    pass
+                answers.lose()
+                assert member.commit({("t", 0): 3}) == {("t", 0): 3}
+                assert member.poll(10) is not None
+                assert member.committed() == {("t", 0): 3}
 
 
 def _outcome(call: Callable[[], Any]) -> type | None:

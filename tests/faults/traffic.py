@@ -14,6 +14,7 @@ from threading import Event, Thread
 from typing import Any
 
 from penstock import AsyncConsumer, AsyncProducer, Connection, Consumer, Producer
+from penstock.errors import TransientError
 from penstock.record import Record
 from penstock.testing import eventually
 
@@ -41,6 +42,8 @@ class Ledger:
     readers: int = 0
     expected: int | None = None
     broken: list[BaseException] = field(default_factory=list)
+    # Commits that failed in a way that passes: a reader polls on then, as the error says.
+    uncommitted: list[TransientError] = field(default_factory=list)
     writer_errors: list[ErrorEvent] = field(default_factory=list)
     reader_errors: list[ErrorEvent] = field(default_factory=list)
 
@@ -135,7 +138,10 @@ class SyncTraffic(Traffic):
                 while self._reading:
                     if records := consumer.poll_batch(MOST, 0.2):
                         self.ledger.handled += records
-                        consumer.commit()
+                        try:
+                            consumer.commit()
+                        except TransientError as error:
+                            self.ledger.uncommitted.append(error)
 
     @property
     def _group(self) -> dict[str, Any]:
@@ -178,7 +184,10 @@ class AsyncTraffic(SyncTraffic):
                 while self._reading:
                     if records := await consumer.poll_batch(MOST, 0.2):
                         self.ledger.handled += records
-                        await consumer.commit()
+                        try:
+                            await consumer.commit()
+                        except TransientError as error:
+                            self.ledger.uncommitted.append(error)
 
 
 def wait_for_progress(flows: Iterable[Traffic], count: int) -> None:

@@ -279,8 +279,8 @@ class Consumer:
     def commit(self, what: OffsetsLike | None = None) -> dict[Partition, int]:
         """Commit and wait: the offset after a record, given offsets, or after all delivered records.
 
-        A coordinator that starts or moves is waited for, up to a minute. Return what was committed;
-        raise where nothing was delivered since the last time.
+        A coordinator that starts, moves or does not answer is waited for, up to a minute. Return what
+        was committed; raise where nothing was delivered since the last time.
         """
         return self._offsets.commit(what)
 

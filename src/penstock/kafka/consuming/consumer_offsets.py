@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SETTLING, _PAUSE = 1.0, 0.005
-# A commit is tried for this long while the group's coordinator starts or moves, as after a restart.
+# A commit is tried for this long while the group's coordinator starts or moves, as after a restart, or
+# does not answer.
 _COMMITTING, _BETWEEN = 60.0, 0.1
 _MOVING = frozenset(
     {
@@ -31,6 +32,9 @@ _MOVING = frozenset(
         KafkaError.NOT_COORDINATOR,
         KafkaError._WAIT_COORD,
     }
+)
+_UNANSWERED = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.REQUEST_TIMED_OUT}
 )
 
 
@@ -54,7 +58,7 @@ class ConsumerOffsets:
             sent = settled(
                 lambda: raise_errors_of(self._send_commit(named, deadline)),
                 _COMMITTING,
-                _MOVING,
+                _MOVING | _UNANSWERED,
                 _BETWEEN,
             )
         return _known(sent)
