@@ -20,7 +20,7 @@ from penstock.kafka import Acl
 from penstock.pipeline import CLAIMED, Batch, Delivery, Mark, Opening, Reading, Writer
 from penstock.record import Record
 from penstock.sinks.kafka import KafkaSink, through_spark
-from penstock.sinks.kafka.kafka_transaction import Transaction
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.sources.kafka import KafkaSource
 from penstock.testing import eventually, fill, read_all
 

@@ -1,0 +1,130 @@
+"""An import into a topic: positions, new parts, bad records, systems that are away, two processes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from tests.integration.imports.counting import CountingImport
+
+import penstock
+from penstock import Connection, Pipeline, State, memory_table
+from penstock.errors import FencedError
+from penstock.imports import ImportRunning
+from penstock.imports.positions import Positions
+from penstock.testing import eventually, read_all
+
+
+def counted(connection: Connection, topic: str) -> dict[str, list[int]]:
+    """Return the numbers of each part, in the order of the topic."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for record in read_all(connection, topic):
+        found[record.key.decode()].append(int(record.value))
+    return dict(found)
+
+
+def expected(until: int) -> list[int]:
+    return [n for n in range(until) if n % 1000 != 999]
+
+
+@pytest.fixture
+def definition(connection: Connection, unique: str, tmp_path: Path) -> Pipeline:
+    return Pipeline(
+        name=unique,
+        connection=connection,
+        source=CountingImport(folder=tmp_path, poll=0.2, max_records=500),
+        sink={"kafka": unique},
+    )
+
+
+def test_every_record_is_imported_once_whatever_the_number_of_runs(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    for until in (1500, 2100, 2100):
+        for part in ("a", "b"):
+            (tmp_path / f"{part}.count").write_text(str(until))
+        with penstock.start(definition, once=True) as running:
+            assert running.wait(60)
+    assert counted(connection, unique) == {"a": expected(2100), "b": expected(2100)}
+    letters = read_all(connection, f"{unique}.dead-letters")
+    assert sorted(letter.value for letter in letters) == sorted([b"999", b"1999"] * 2)
+    headers = dict(letters[0].headers)
+    assert headers["penstock.error"].endswith(b"is unlucky")
+    assert headers["penstock.stage"] == b"import"
+    with Positions(connection) as positions:
+        known = positions.read(unique)
+    assert known.positions == {'{"file":"a"}': {"n": 2100}, '{"file":"b"}': {"n": 2100}}
+    assert known.claim == 3
+
+
+def test_new_parts_are_found_while_it_runs_each_in_its_topic(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    template = definition.model_copy(
+        update={"source": definition.source.into(f"{unique}.{{file}}")}
+    )
+    with penstock.start(template) as running:
+        for part in "abcdefg":
+            (tmp_path / f"{part}.count").write_text("700")
+            wanted = 700 * (ord(part) - ord("a") + 1)
+            eventually(lambda rows=wanted: running.progress().rows == rows)
+        assert running.progress().state is State.RUNNING
+    assert running.progress().state is State.STOPPED
+    for part in "abcdefg":
+        assert counted(connection, f"{unique}.{part}") == {part: expected(700)}
+
+
+def test_a_system_that_is_away_is_waited_for(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("300")
+    with penstock.start(definition) as running:
+        eventually(lambda: running.progress().rows == 300)
+        (tmp_path / "away").touch()
+        eventually(lambda: running.progress().state is State.RETRYING)
+        assert running.progress().last_error == "the counters are away"
+        (tmp_path / "a.count").write_text("400")
+        (tmp_path / "away").unlink()
+        eventually(lambda: running.progress().rows == 400)
+        assert running.progress().state is State.RUNNING
+    assert counted(connection, unique) == {"a": expected(400)}
+
+
+def test_a_second_process_takes_over_and_the_first_one_ends(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("300")
+    first = penstock.start(definition)
+    assert isinstance(first, ImportRunning)
+    eventually(lambda: first.progress().rows == 300)
+    with penstock.start(definition) as second:
+        (tmp_path / "a.count").write_text("900")
+        with pytest.raises(FencedError, match="started by another process"):
+            eventually(lambda: first.wait(1))
+        eventually(lambda: second.progress().rows == 600)
+    assert first.progress().state is State.FAILED
+    assert counted(connection, unique) == {"a": expected(900)}
+
+
+@pytest.mark.usefixtures("no_memory_tables")
+def test_steps_and_a_sink_behind_the_import(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("1200")
+    behind = Pipeline(
+        name=unique,
+        connection=connection,
+        source=definition.source,
+        decode="text",
+        steps=[{"sql": "SELECT CAST(value AS INT) AS n FROM rows"}],
+        sink={"memory": unique},
+        delivery="exactly-once",
+        state=str(tmp_path / "state"),
+    )
+    with penstock.start(behind, once=True) as running:
+        assert running.wait(120)
+    (tmp_path / "a.count").write_text("1500")
+    with penstock.start(behind) as running:
+        eventually(lambda: len(memory_table(unique)) == len(expected(1500)), timeout=120)
+    assert sorted(memory_table(unique).to_pandas()["n"]) == expected(1500)
