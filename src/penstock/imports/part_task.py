@@ -13,9 +13,9 @@ from msgspec import Struct
 from penstock.config import Connection
 from penstock.error_frame import to_document
 from penstock.errors import FencedError, TerminalError
-from penstock.imports.positions import TOPIC, Known, Positions, key_of, position_record
+from penstock.imports.positions import TOPIC, Known, Positions, position_record
 from penstock.kafka.producing.record_transaction import Transaction
-from penstock.pipeline.importing import BadRecord, Part, Position, Reader
+from penstock.pipeline.importing import BadRecord, Part, Position, Reader, key_of
 
 # Readers that want committed records wait for the end of a transaction, so it is short.
 _SETTINGS = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 50_000, "linger.ms": 5}
@@ -39,7 +39,7 @@ class Errand(Struct, frozen=True):
     @property
     def transaction(self) -> str:
         """Return the name of the transactions: it belongs to the part, whoever reads it."""
-        return f"{self.name}.import.{place_digest(self.part)}"
+        return transaction_of(self.name, key_of(self.part.place))
 
 
 class Outcome(Struct):
@@ -56,9 +56,9 @@ class Outcome(Struct):
     error: dict[str, Any] | None = None
 
 
-def place_digest(part: Part) -> str:
-    """Return a short text for a part's place, which may be long and have any letters."""
-    return hashlib.sha256(key_of(part.place).encode()).hexdigest()[:16]
+def transaction_of(name: str, place: str) -> str:
+    """Return the name of a part's transactions; its place may be long and have any letters."""
+    return f"{name}.import.{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 def run(errand: Errand) -> Outcome:

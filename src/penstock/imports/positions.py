@@ -19,7 +19,7 @@ from penstock.errors import ConfigError, TransientError
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
 from penstock.kafka.offsets import NO_GROUP
-from penstock.pipeline.importing import Place, Position
+from penstock.pipeline.importing import Position, key_of
 
 TOPIC = "penstock-positions"
 _PATIENCE = 60.0
@@ -33,15 +33,6 @@ class Known(msgspec.Struct):
     positions: dict[str, Position] = {}
     claim: int = 0
     until: int = 0
-
-
-def key_of(place: Place) -> str:
-    """Return the text under which a part's position is known: its place, in one order.
-
-    >>> key_of({"table": "orders", "schema": "public"})
-    '{"schema":"public","table":"orders"}'
-    """
-    return msgspec.json.encode(place, order="sorted").decode()
 
 
 def record_key(name: str, place: str | None) -> bytes:

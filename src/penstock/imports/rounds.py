@@ -16,11 +16,10 @@ from penstock.imports.positions import (
     Positions,
     claim_record,
     create_topic,
-    key_of,
 )
 from penstock.kafka import Admin
 from penstock.kafka.producing.record_transaction import Transaction
-from penstock.pipeline.importing import Part, System
+from penstock.pipeline.importing import Part, System, key_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

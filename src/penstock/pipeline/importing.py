@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 from pydantic import AliasChoices, Field, field_validator
 from typing_extensions import Self
 
@@ -61,6 +62,26 @@ class Taken:
     records: pa.RecordBatch
     position: Position
     bad: tuple[BadRecord, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[bytes | None],
+        position: Position,
+        keys: Sequence[bytes | None] | None = None,
+        bad: Sequence[BadRecord] = (),
+    ) -> Taken:
+        """Return records of these values and keys.
+
+        >>> Taken.of([b"1", b"2"], {"line": 2}).records.num_rows
+        2
+        """
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        columns = {"value": pa.array(values, pa.binary())}
+        if keys is not None:
+            columns["key"] = pa.array(keys, pa.binary())
+        return cls(pa.record_batch(columns), position, tuple(bad))
 
 
 class Reader(ABC):
@@ -208,6 +229,15 @@ class Import(Source):
     def with_headers(self) -> Source:
         """Return what reads the topic with its headers."""
         return self._log_source.with_headers()
+
+
+def key_of(place: Place) -> str:
+    """Return the text under which a part's position is known: its place, in one order.
+
+    >>> key_of({"table": "orders", "schema": "public"})
+    '{"schema":"public","table":"orders"}'
+    """
+    return msgspec.json.encode(place, order="sorted").decode()
 
 
 def checked_template(given: str, allowed: frozenset[str]) -> str:
