@@ -31,9 +31,10 @@ Kind = Literal["cpu", "memory", "disk", "filesystem", "network", "load", "proces
 class HostMetricsImport(Import):
     """Measurements of this machine: processors, memory, disks, network, load, processes, temperatures.
 
-    One JSON record for each processor, disk, interface and so on, with `host`, `kind` and `time`; its key
-    is the machine's name, so that the measurements of one machine stay in order. Counters (bytes, seconds)
-    count from the start of the machine: rates are differences, so one that is missed loses nothing.
+    One JSON record for each processor, disk, interface and so on, with `host`, `kind` and `time`; its
+    key is the machine's name, so that the measurements of one machine stay in order. Counters (bytes,
+    seconds) count from the start of the machine: rates are differences, and one that is missed loses
+    nothing.
 
     A topic of its own for each kind: `topic: metrics.{kind}`. It measures the machine on which its tasks
     run, so let Spark run embedded, on each machine of a fleet, under a name of its own for each: they may
