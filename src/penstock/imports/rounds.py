@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
 
 from penstock.error_frame import from_document
 from penstock.errors import FencedError, PenstockError, TransientError
@@ -20,6 +23,7 @@ from penstock.imports.positions import (
 from penstock.kafka import Admin
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline.importing import Part, System, key_of
+from penstock.pipeline.storage import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,7 +148,10 @@ class Rounds:
         context = self._spark.sparkContext
         context.setLocalProperty(_POOL, self._name)
         context.setJobDescription(f"import {self._name}")
-        return context.parallelize(errands, len(errands)).map(run).collect()
+        paths = sys.path if is_local(str(context.master)) else []
+        # By value what is in the user's script, which tasks cannot import.
+        sent = [(paths, cloudpickle.dumps(each)) for each in errands]  # type: ignore[no-untyped-call]
+        return context.parallelize(sent, len(sent)).map(_in_task).collect()
 
     def _create_topics(self, topics: Iterable[str]) -> None:
         """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
@@ -165,3 +172,10 @@ class Rounds:
             known = positions.read(self._name, self._known)
         require_claim(self._name, self._claim, known.claim)
         raise TransientError(f"a part is read again: {error}") from error
+
+
+def _in_task(sent: tuple[list[str], bytes]) -> Outcome:
+    """Run an errand in a task; on this machine its modules are found where the driver finds them."""
+    paths, errand = sent
+    sys.path += [path for path in paths if path not in sys.path]
+    return run(cloudpickle.loads(errand))

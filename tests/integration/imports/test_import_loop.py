@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.integration.imports.counting import CountingImport
+from tests.own_package import installed
+from typer.testing import CliRunner
 
 import penstock
 from penstock import Connection, Pipeline, State, memory_table
-from penstock.errors import FencedError
+from penstock.cli.main import app
+from penstock.errors import ConfigError, FencedError, TerminalError
 from penstock.imports import ImportRunning
-from penstock.imports.positions import Positions
+from penstock.imports.positions import TOPIC, Positions, record_key
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.testing import eventually, read_all
+
+
+def invoke(arguments: list[str]) -> Any:
+    return CliRunner().invoke(app, arguments)
 
 
 def counted(connection: Connection, topic: str) -> dict[str, list[int]]:
@@ -128,3 +139,106 @@ def test_steps_and_a_sink_behind_the_import(
     with penstock.start(behind) as running:
         eventually(lambda: len(memory_table(unique)) == len(expected(1500)), timeout=120)
     assert sorted(memory_table(unique).to_pandas()["n"]) == expected(1500)
+
+
+def test_an_operator_sets_and_resets_positions_while_it_runs(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    for part in "ab":
+        (tmp_path / f"{part}.count").write_text("300")
+    offsets = ["--brokers", connection.brokers, "offsets"]
+    with penstock.start(definition) as running:
+        eventually(lambda: running.progress().rows == 600)
+        done = invoke([*offsets, "set", unique, '{"file": "a"}', '{"n": 200}'])
+        assert done.exit_code == 0, done.output
+        eventually(lambda: running.progress().rows == 700)
+        done = invoke([*offsets, "reset", unique, '{"file": "b"}', "--yes"])
+        assert done.exit_code == 0, done.output
+        eventually(lambda: running.progress().rows == 1000)
+        assert running.progress().state is State.RUNNING
+        listed = invoke([*offsets, "list", unique, "--json"])
+    assert json.loads(listed.stdout) == {
+        "offsets": [
+            {"partition": {"file": "a"}, "offset": {"n": 300}},
+            {"partition": {"file": "b"}, "offset": {"n": 300}},
+        ]
+    }
+    found = counted(connection, unique)
+    assert found["a"] == [*range(300), *range(200, 300)]
+    assert found["b"] == [*range(300), *range(300)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["set", "NAME", "orders", "{}"], "'orders' is not a part"),
+        (["set", "NAME", '{"file": "a"}', "17"], "'17' is not a position"),
+        (
+            ["reset", "NAME", '{"file": "c"}', "--yes"],
+            'has no position for {"file":"c"}; known: none',
+        ),
+    ],
+)
+def test_wrong_positions_are_named(
+    connection: Connection, unique: str, arguments: list[str], message: str
+) -> None:
+    given = [unique if each == "NAME" else each for each in arguments]
+    done = invoke(["--brokers", connection.brokers, "offsets", *given])
+    assert isinstance(done.exception, ConfigError)
+    assert message in str(done.exception)
+
+
+def test_positions_that_vanish_while_it_runs_end_it(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("300")
+    running = penstock.start(definition)
+    eventually(lambda: running.progress().rows == 300)
+    with Transaction(connection, f"{unique}-test", {}) as transaction:
+        transaction.begin()
+        # A topic that was deleted and made again knows of no claim.
+        transaction.send(
+            pa.record_batch({"key": [record_key(unique, None)], "value": [None]}), TOPIC
+        )
+        transaction.commit()
+    with pytest.raises(TerminalError, match="are gone from the topic"):
+        eventually(lambda: running.wait(1))
+    assert counted(connection, unique) == {"a": expected(300)}
+
+
+def test_an_import_of_another_package(
+    connection: Connection, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "journal.txt"
+    with installed(tmp_path, monkeypatch):
+        for text in ("one\ntwo\nthr", "ee\n"):
+            with journal.open("a") as file:
+                file.write(text)
+            definition = Pipeline(
+                name=unique,
+                connection=connection,
+                source={"journal": str(journal)},
+                sink={"kafka": unique},
+            )
+            with penstock.start(definition, once=True) as running:
+                assert running.wait(60)
+    assert [each.value for each in read_all(connection, unique)] == [b"one", b"two", b"three"]
+
+
+def test_measurements_of_this_machine(connection: Connection, unique: str) -> None:
+    definition = Pipeline(
+        name=unique,
+        connection=connection,
+        source={"host_metrics": {"interval": "1s", "host": "here", "top": 3}},
+        sink={"kafka": f"{unique}.{{kind}}"},
+    )
+    with penstock.start(definition) as running:
+        # Two measurements of everything but the temperatures, which not every machine has.
+        eventually(lambda: running.progress().batches >= 14)
+        assert running.progress().state is State.RUNNING
+    load = [json.loads(each.value) for each in read_all(connection, f"{unique}.load")]
+    assert load[0]["host"] == "here" and load[0]["cpus"] >= 1
+    assert load[0]["time"] + 1000 <= load[1]["time"]
+    processes = read_all(connection, f"{unique}.process")
+    assert len({json.loads(each.value)["pid"] for each in processes[:3]}) == 3
+    assert {each.key for each in processes} == {b"here"}
