@@ -20,7 +20,7 @@ from tests.integration.imports.counting import Counters, Counting, CountingImpor
 
 import penstock
 from penstock import Connection, Pipeline
-from penstock.pipeline.importing import Part, Position, Reader, System, Taken
+from penstock.pipeline.importing import Part, Position, Reader, System, Portion
 from penstock.testing import eventually, read_all
 
 KILLS = 24
@@ -54,7 +54,7 @@ class MortalCounter(CounterPart):
 
 
 class MortalCounting(Counting):
-    def take(self, most: int) -> Iterator[Taken]:
+    def take(self, most: int) -> Iterator[Portion]:
         for taken in super().take(most):
             yield taken
             self.die("sent")

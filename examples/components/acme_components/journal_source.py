@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.pipeline.importing import Import, Part, Position, Reader, System, Taken
+from penstock.pipeline.importing import Import, Part, Position, Reader, System, Portion
 
 
 class JournalImport(Import):
@@ -44,7 +44,7 @@ class Journal(System, Part):
 class Lines(Reader):
     file: BinaryIO
 
-    def take(self, most: int) -> Iterator[Taken]:
+    def take(self, most: int) -> Iterator[Portion]:
         at, lines = self.file.tell(), []
         for line in self.file:
             if not line.endswith(b"\n") or len(lines) == most:
@@ -53,4 +53,4 @@ class Lines(Reader):
             at += len(line)
         self.file.seek(at)
         if lines:
-            yield Taken.of(lines, {"at": at})
+            yield Portion.of(lines, {"at": at})

@@ -34,7 +34,7 @@ class Intake:
         return self._waiting > _MOST
 
     def trim(self) -> None:
-        """Look how far the pipeline is, every few seconds, and delete what is behind it."""
+        """Look how far the pipeline is, every few seconds, and delete what it has committed."""
         if self._admin is None or time.monotonic() - self._looked < _EVERY:
             return
         self._looked = time.monotonic()

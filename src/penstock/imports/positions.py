@@ -140,7 +140,7 @@ def _note(message: Message, name: str, found: Known) -> None:
         key = msgspec.json.decode(message.key() or b"")
         value = msgspec.json.decode(data) if data else None
     except msgspec.DecodeError:
-        return  # of somebody else
+        return  # of another program
     if key == [name]:
         found.claim = value["claim"] if value else 0
     elif isinstance(key, list) and len(key) == 2 and key[0] == name:

@@ -86,7 +86,7 @@ class Rounds:
         self._known = self._claimed()
 
     def prepare(self) -> None:
-        """Create the topic, where it is one: what is behind the import can read it then."""
+        """Create the topic, where it is one, so that a pipeline can read it at once."""
         if "{" not in self._plan.source.topic:
             self._create_topics([self._plan.source.topic])
 
@@ -167,7 +167,7 @@ class Rounds:
         self._created |= set(missing)
 
     def _explain(self, error: FencedError) -> None:
-        """Raise what it means: this process has lost the import, or somebody set a position."""
+        """Raise what it means: this process has lost the import, or an operator set a position."""
         with Positions(self._connection) as positions:
             known = positions.read(self._name, self._known)
         require_claim(self._name, self._claim, known.claim)

@@ -52,7 +52,7 @@ class BadRecord:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Portion:
     """Some of a part's records in their order, and the position after them.
 
     The columns of `records`: `value` (bytes) and, where a system has them, `key` (bytes), `headers`,
@@ -70,10 +70,10 @@ class Taken:
         position: Position,
         keys: Sequence[bytes | None] | None = None,
         bad: Sequence[BadRecord] = (),
-    ) -> Taken:
+    ) -> Portion:
         """Return records of these values and keys.
 
-        >>> Taken.of([b"1", b"2"], {"line": 2}).records.num_rows
+        >>> Portion.of([b"1", b"2"], {"line": 2}).records.num_rows
         2
         """
         import pyarrow as pa  # noqa: PLC0415 - an extra
@@ -88,7 +88,7 @@ class Reader(ABC):
     """A part that is open for reading, in a task."""
 
     @abstractmethod
-    def take(self, most: int) -> Iterator[Taken]:
+    def take(self, most: int) -> Iterator[Portion]:
         """Yield what comes next, at most about so many records; nothing when there is no more now."""
 
     def settle(self) -> None:  # noqa: B027 - most systems want nothing

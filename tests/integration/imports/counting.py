@@ -18,7 +18,7 @@ from penstock.pipeline.importing import (
     Position,
     Reader,
     System,
-    Taken,
+    Portion,
 )
 
 _AT_ONCE = 100
@@ -75,7 +75,7 @@ class Counting(Reader):
         self.part = part
         self.at = at
 
-    def take(self, most: int) -> Iterator[Taken]:
+    def take(self, most: int) -> Iterator[Portion]:
         until = min(self.part.end(), self.at + most)
         while self.at < until:
             start, self.at = self.at, min(self.at + _AT_ONCE, until)
@@ -91,4 +91,4 @@ class Counting(Reader):
                     "value": pa.array([str(n).encode() for n in good], pa.binary()),
                 }
             )
-            yield Taken(records, {"n": self.at}, bad)
+            yield Portion(records, {"n": self.at}, bad)

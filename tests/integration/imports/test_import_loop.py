@@ -196,7 +196,7 @@ def test_positions_that_vanish_while_it_runs_end_it(
     eventually(lambda: running.progress().rows == 300)
     with Transaction(connection, f"{unique}-test", {}) as transaction:
         transaction.begin()
-        # A topic that was deleted and made again knows of no claim.
+        # A topic that was deleted and recreated knows of no claim.
         transaction.send(
             pa.record_batch({"key": [record_key(unique, None)], "value": [None]}), TOPIC
         )

@@ -178,7 +178,7 @@ def _complete_lines(stream: BinaryIO, complete: bool) -> Iterator[bytes]:
 
 
 def _skip(stream: BinaryIO, count: int) -> None:
-    """Go on after so many bytes; a compressed file is read up to there again."""
+    """Go on after that many bytes; a compressed file is read up to there again."""
     if stream.seekable():
         stream.seek(count)
         return

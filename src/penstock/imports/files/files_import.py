@@ -21,7 +21,7 @@ from penstock.pipeline.importing import (
     Position,
     Reader,
     System,
-    Taken,
+    Portion,
     key_of,
 )
 from penstock.pipeline.values import Duration
@@ -55,7 +55,7 @@ class FilesImport(Import):
     quiet: Duration = Field(
         default=10.0,
         ge=0,
-        description="A file that was not changed for so long is complete.",
+        description="A file that was not changed for this long is complete.",
     )
     finished: Literal["keep", "move", "delete"] = Field(
         default="keep", description="What happens to a complete file when all of it is in Kafka."
@@ -185,17 +185,17 @@ class FileReader(Reader):
         self._at = at
         self._ended = False
 
-    def take(self, most: int) -> Iterator[Taken]:
+    def take(self, most: int) -> Iterator[Portion]:
         """Yield what comes next; at its end, a file that does not grow is noted as done."""
         if self._ended:
             return
         file, count = self._part.file, 0
         for piece in self._pieces:
             self._at = piece.end
-            yield Taken.of(piece.values, file.position(piece.end), bad=piece.bad)
+            yield Portion.of(piece.values, file.position(piece.end), bad=piece.bad)
             count += len(piece.values) + len(piece.bad)
             if count >= most:
                 return
         self._ended = True
         if not self._part.grows:
-            yield Taken.of([], file.position(self._at, done=True))
+            yield Portion.of([], file.position(self._at, done=True))

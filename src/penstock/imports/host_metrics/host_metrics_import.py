@@ -20,7 +20,7 @@ from penstock.pipeline.importing import (
     Position,
     Reader,
     System,
-    Taken,
+    Portion,
     key_of,
 )
 from penstock.pipeline.values import Duration
@@ -117,7 +117,7 @@ class Measurement(Reader):
         self._metric = metric
         self._taken = False
 
-    def take(self, _most: int) -> Iterator[Taken]:
+    def take(self, _most: int) -> Iterator[Portion]:
         """Yield the measurement."""
         if self._taken:
             return
@@ -127,4 +127,4 @@ class Measurement(Reader):
         if measured:
             values = [msgspec.json.encode(each) for each in measured]
             keys = [metric.host.encode()] * len(values)
-            yield Taken.of(values, {"time": measured[0]["time"]}, keys)
+            yield Portion.of(values, {"time": measured[0]["time"]}, keys)
