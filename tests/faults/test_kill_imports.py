@@ -20,7 +20,7 @@ from tests.integration.imports.counting import Counters, Counting, CountingImpor
 
 import penstock
 from penstock import Connection, Pipeline
-from penstock.pipeline.importing import Part, Position, Reader, System, Portion
+from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually, read_all
 
 KILLS = 24

@@ -15,10 +15,10 @@ from penstock.pipeline.importing import (
     Import,
     Part,
     Place,
+    Portion,
     Position,
     Reader,
     System,
-    Portion,
 )
 
 _AT_ONCE = 100

@@ -10,10 +10,10 @@ import pytest
 from penstock.config import Connection
 from penstock.errors import FencedError
 from penstock.kafka import Admin
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.sinks.kafka import claiming
 from penstock.sinks.kafka.claiming import Claim, stored_marks
 from penstock.sinks.kafka.kafka_marks import Marks, note_of
-from penstock.kafka.producing.record_transaction import Transaction
 from penstock.sinks.kafka.task_marks import to_claim
 
 

@@ -18,10 +18,10 @@ from penstock.pipeline.importing import (
     Import,
     Part,
     Place,
+    Portion,
     Position,
     Reader,
     System,
-    Portion,
     key_of,
 )
 from penstock.pipeline.values import Duration
