@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.pipeline.importing import Import, Part, Position, Reader, System, Portion
+from penstock.pipeline.importing import Import, Part, Portion, Position, Reader, System
 
 
 class JournalImport(Import):

@@ -17,8 +17,11 @@ from penstock.imports.positions import TOPIC, Known, Positions, position_record
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline.importing import BadRecord, Part, Position, Reader, key_of
 
-# Readers that want committed records wait for the end of a transaction, so it is short.
-_SETTINGS = {"transaction.timeout.ms": 60_000, "message.timeout.ms": 50_000, "linger.ms": 5}
+# A part that is slow to read may take this long for one transaction. Where a task was killed, the next
+# one of its part ends its transaction at once.
+_SETTINGS = {"transaction.timeout.ms": 300_000, "linger.ms": 5}
+# How long a task reads before other imports get its place, in seconds.
+_TURN = 5.0
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -33,8 +36,6 @@ class Errand(Struct, frozen=True):
     dead_letters: str
     known: Known
     most: int
-    # The task begins no transaction after this many seconds: others wait for its place.
-    seconds: float
 
     @property
     def transaction(self) -> str:
@@ -61,18 +62,28 @@ def transaction_of(name: str, place: str) -> str:
     return f"{name}.import.{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
-def run(errand: Errand) -> Outcome:
-    """Read a part for a while. A failure is returned, not raised: Spark would reduce it to text."""
+def run_all(errands: list[Errand]) -> list[Outcome]:
+    """Read parts, one by one, until the turn of the task is over; return what was done with each."""
+    until = time.monotonic() + _TURN
+    outcomes = []
+    for errand in errands:
+        outcomes.append(_run_one(errand, until))
+        if time.monotonic() >= until:
+            break
+    return outcomes
+
+
+def _run_one(errand: Errand, until: float) -> Outcome:
+    """Read a part. A failure is returned, not raised: Spark would reduce it to text."""
     outcome = Outcome(key_of(errand.part.place))
     try:
-        _run(errand, outcome)
+        _run(errand, until, outcome)
     except Exception as error:  # ours, the author's, or a driver's
         outcome.error = to_document(error, "import")
     return outcome
 
 
-def _run(errand: Errand, outcome: Outcome) -> None:
-    until = time.monotonic() + errand.seconds
+def _run(errand: Errand, until: float, outcome: Outcome) -> None:
     with Transaction(errand.connection, errand.transaction, _SETTINGS) as transaction:
         # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
         with Positions(errand.connection) as positions:
@@ -81,7 +92,7 @@ def _run(errand: Errand, outcome: Outcome) -> None:
         outcome.position = known.positions.get(outcome.place)
         with errand.part.open(outcome.position) as reader:
             outcome.more = True
-            while outcome.more and time.monotonic() < until:
+            while outcome.more and (outcome.transactions == 0 or time.monotonic() < until):
                 outcome.more = _write(errand, transaction, reader, outcome)
 
 

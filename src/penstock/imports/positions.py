@@ -15,10 +15,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.config import Connection
-from penstock.errors import ConfigError, TransientError
+from penstock.errors import ConfigError, TerminalError, TransientError
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
-from penstock.kafka.offsets import NO_GROUP
+from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
 from penstock.pipeline.importing import Position, key_of
 
 TOPIC = "penstock-positions"
@@ -88,12 +88,15 @@ class Positions:
         )
         with self._handle.translated("making a client that reads positions"):
             self._client: Any = Consumer(self._handle.settings())
+        uncommitted = {"isolation_level": "read_uncommitted"}
+        self._ends = PartitionOffsets(connection, _PATIENCE, **uncommitted)
 
     def __enter__(self) -> Positions:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+        self._ends.close()
 
     def read(self, name: str, known: Known | None = None) -> Known:
         """Return what the topic says of an import now; `known` is what was read of it before.
@@ -103,20 +106,19 @@ class Positions:
         """
         known = known or Known()
         found = Known(dict(known.positions), known.claim, known.until)
+        # With what is not committed yet: the own reading ends where the oldest open transaction begins.
+        end = self._ends.at(LATEST, [_WHERE])[_WHERE]
+        _require_same_topic(known.until, end)
         deadline = time.monotonic() + _PATIENCE
         with self._handle.translated("reading positions"):
             self._client.assign([TopicPartition(*_WHERE, known.until)])
-            wanted: int | None = None
-            while wanted is None or found.until < wanted:
+            while found.until < end:
                 if time.monotonic() > deadline:
                     raise TransientError(
                         f"the positions in {TOPIC!r} could not be read up to their end within "
                         f"{_PATIENCE:g} s: a transaction on it is still open"
                     )
                 self._take(self._client.consume(_AT_ONCE, 0.1), name, found)
-                # The end as of a fetch that began after this call; open transactions are before it.
-                _, high = self._client.get_watermark_offsets(TopicPartition(*_WHERE), cached=True)
-                wanted = max(high, 0) if wanted is None and high >= 0 else wanted
         return found
 
     def _take(self, messages: Iterable[Message], name: str, found: Known) -> None:
@@ -128,6 +130,15 @@ class Positions:
                 found.until = max(found.until, message.offset() or 0)
             elif not error.retriable() and error.code() not in _PASSING:
                 raise KafkaException(error)
+
+
+def _require_same_topic(known: int, end: int) -> None:
+    if end < known:
+        raise TerminalError(
+            f"the topic {TOPIC!r} ends at {end}, and was read up to {known}: it was deleted or lost "
+            "records, and with them the positions of imports; started again, they would begin from the "
+            "start"
+        )
 
 
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from penstock.error_frame import from_document
 from penstock.errors import FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan
-from penstock.imports.part_task import Errand, Outcome, require_claim, run
+from penstock.imports.part_task import Errand, Outcome, require_claim, run_all
 from penstock.imports.positions import (
     TOPIC,
     Known,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.config import Connection
 
 _POOL = "spark.scheduler.pool"
-# How long a task reads a part before others that wait get their turn, in seconds.
-_TURN = 5.0
+# How many parts a task gets at most; it begins none after its turn, and the next round has the rest.
+_SHARE = 100
 
 
 @dataclass
@@ -101,6 +101,7 @@ class Rounds:
         self._rounds += 1
         chosen = self._in_turn(pending)
         done = Round(self._read([self._errand(part) for part in chosen]))
+        self._last |= dict.fromkeys((outcome.place for outcome in done.outcomes), self._rounds)
         if isinstance(done.error, FencedError):
             self._explain(done.error)
         return done
@@ -122,10 +123,9 @@ class Rounds:
         def turn(part: Part) -> int:
             return self._last.get(key_of(part.place), -1)
 
-        chosen = sorted(pending, key=turn)[: self._plan.source.tasks_max]
+        chosen = sorted(pending, key=turn)[: self._plan.source.tasks_max * _SHARE]
         present = {key_of(part.place) for part in pending}
         self._last = {place: at for place, at in self._last.items() if place in present}
-        self._last |= dict.fromkeys((key_of(part.place) for part in chosen), self._rounds)
         return chosen
 
     def _errand(self, part: Part) -> Errand:
@@ -140,18 +140,20 @@ class Rounds:
             self._plan.dead_letters,
             Known(own, self._known.claim, self._known.until),
             self._plan.source.max_records,
-            _TURN,
         )
 
     def _read(self, errands: list[Errand]) -> list[Outcome]:
+        """Let at most `tasks_max` tasks go through the parts, each through its share."""
         self._create_topics({each.topic for each in errands})
+        tasks = min(self._plan.source.tasks_max, len(errands))
+        shares = [errands[number::tasks] for number in range(tasks)]
         context = self._spark.sparkContext
         context.setLocalProperty(_POOL, self._name)
         context.setJobDescription(f"import {self._name}")
         paths = sys.path if is_local(str(context.master)) else []
         # By value what is in the user's script, which tasks cannot import.
-        sent = [(paths, cloudpickle.dumps(each)) for each in errands]  # type: ignore[no-untyped-call]
-        return context.parallelize(sent, len(sent)).map(_in_task).collect()
+        sent = [(paths, cloudpickle.dumps(share)) for share in shares]  # type: ignore[no-untyped-call]
+        return context.parallelize(sent, tasks).flatMap(_in_task).collect()
 
     def _create_topics(self, topics: Iterable[str]) -> None:
         """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
@@ -174,8 +176,8 @@ class Rounds:
         raise TransientError(f"a part is read again: {error}") from error
 
 
-def _in_task(sent: tuple[list[str], bytes]) -> Outcome:
-    """Run an errand in a task; on this machine its modules are found where the driver finds them."""
-    paths, errand = sent
+def _in_task(sent: tuple[list[str], bytes]) -> list[Outcome]:
+    """Run errands in a task; on this machine their modules are found where the driver finds them."""
+    paths, errands = sent
     sys.path += [path for path in paths if path not in sys.path]
-    return run(cloudpickle.loads(errand))
+    return run_all(cloudpickle.loads(errands))

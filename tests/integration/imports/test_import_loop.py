@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,13 @@ from penstock import Connection, Pipeline, State, memory_table
 from penstock.cli.main import app
 from penstock.errors import ConfigError, FencedError, TerminalError
 from penstock.imports import ImportRunning
-from penstock.imports.positions import TOPIC, Positions, record_key
+from penstock.imports.positions import (
+    TOPIC,
+    Positions,
+    create_topic,
+    position_record,
+    record_key,
+)
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.testing import eventually, read_all
 
@@ -242,3 +249,39 @@ def test_measurements_of_this_machine(connection: Connection, unique: str) -> No
     processes = read_all(connection, f"{unique}.process")
     assert len({json.loads(each.value)["pid"] for each in processes[:3]}) == 3
     assert {each.key for each in processes} == {b"here"}
+
+
+def test_positions_wait_for_an_open_transaction_of_another_part(
+    connection: Connection, unique: str
+) -> None:
+    """Readers of committed records see nothing after it: the own position would be an old one."""
+    create_topic(connection)
+    place = '{"file":"a"}'
+    with (
+        Transaction(connection, f"{unique}-slow", {}) as slow,
+        Transaction(connection, f"{unique}-own", {}) as own,
+        Positions(connection) as positions,
+    ):
+        before = positions.read(unique)
+        slow.begin()
+        slow.send(position_record(f"{unique}-other", place, {"n": 1}), TOPIC)
+        slow._client.flush(30)
+        own.begin()
+        own.send(position_record(unique, place, {"n": 7}), TOPIC)
+        own.commit()
+        ending = Timer(2.0, slow.commit)
+        ending.start()
+        assert positions.read(unique, before).positions == {place: {"n": 7}}
+        ending.join()
+        assert positions.read(unique).positions == {place: {"n": 7}}
+
+
+def test_many_small_parts_are_read_by_few_tasks(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    names = [f"p{number}" for number in range(40)]
+    for name in names:
+        (tmp_path / f"{name}.count").write_text("3")
+    with penstock.start(definition, once=True) as running:
+        assert running.wait(120)
+    assert counted(connection, unique) == {name: [0, 1, 2] for name in names}
