@@ -1,4 +1,4 @@
-"""One request and its reply: bounded in size and time, redirects only to hosts that may get credentials."""
+"""One request and its reply: bounded in size and time; only known hosts get the credentials."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class HttpClient:
         for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=tls_context(ca))):
             self._opener.add_handler(handler)
 
-    def send(self, ask: Ask) -> Reply:
-        """Return the reply, 304 included; raise for every status that says no."""
+    def send(self, ask: Ask, accepted: tuple[int, ...] = ()) -> Reply:
+        """Return the reply, 304 and `accepted` included; raise for every status that says no."""
         reply = self._followed(ask)
         if reply.status == 401 and self._auth.renewed():
             reply = self._followed(ask)
-        if reply.status == 304 or 200 <= reply.status < 300:
+        if reply.status in (304, *accepted) or 200 <= reply.status < 300:
             return reply
         raise refusal(reply)
 
@@ -90,14 +90,14 @@ class HttpClient:
             return
         to = urlsplit(target)
         raise TerminalError(
-            f"{what} of {shown(source)} leads to {to.scheme}://{printable(to.netloc)}, which is not followed, "
-            "because the request and its credentials would go there; allowed: the same host (https "
+            f"{what} of {shown(source)} leads to {to.scheme}://{printable(to.netloc)}, which is not "
+            "followed, because the request and its credentials would go there; allowed: the same host (https "
             f"where it was https), and those of 'allow_hosts' ({', '.join(self._hosts) or 'none'})"
         )
 
     def _followed(self, ask: Ask) -> Reply:
         for _ in range(_MOST_REDIRECTS + 1):
-            reply = self._sent(self._auth.applied(ask))
+            reply = self._sent(ask)
             if reply.status not in _REDIRECTS:
                 return reply
             target = urljoin(ask.url, encoded(reply.headers.get("Location", "")))
@@ -108,7 +108,9 @@ class HttpClient:
         )
 
     def _sent(self, ask: Ask) -> Reply:
-        request = Request(ask.url, ask.body, dict(ask.headers), method=ask.method)  # noqa: S310 - checked
+        # Replies and errors have the address without the credentials.
+        full = self._auth.applied(ask)
+        request = Request(full.url, full.body, dict(full.headers), method=full.method)  # noqa: S310 - checked
         until = time.monotonic() + self._timeout
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
@@ -119,24 +121,25 @@ class HttpClient:
 
     def _body(self, response: HTTPResponse, url: str, until: float) -> bytes:
         """Return the body; nothing is buffered beyond the limit, and a slow server does not hold us."""
-        if (response.length or 0) > self._most:
+        expected = response.length
+        if (expected or 0) > self._most:
             raise self._too_large(url)
         parts, size = [], 0
-        while part := response.read1(_CHUNK):
+        while size != expected and (part := response.read1(_CHUNK)):
             parts.append(part)
             size += len(part)
             if size > self._most:
                 raise self._too_large(url)
             if time.monotonic() > until:
                 raise TimeoutError(f"the body is not complete after {self._timeout:g} s")
-        if response.length:
-            raise TimeoutError(f"the body ends {response.length} bytes early")
+        if expected is not None and size < expected:
+            raise TimeoutError(f"the body ends after {size} of {expected} bytes")
         return b"".join(parts)
 
     def _too_large(self, url: str) -> PenstockError:
         return TerminalError(
-            f"the reply of {shown(url)} is larger than {self._most} bytes; let the API give smaller pages, "
-            "or raise 'max_bytes'"
+            f"the reply of {shown(url)} is larger than {self._most} bytes; let the API give smaller "
+            "pages, or raise 'max_bytes'"
         )
 
 
@@ -152,7 +155,7 @@ def encoded(url: str) -> str:
     >>> encoded("/a b?x=%20ä")
     '/a%20b?x=%20%C3%A4'
     """
-    return quote(url.strip(), safe=_OF_ADDRESSES)
+    return quote(url.strip().partition("#")[0], safe=_OF_ADDRESSES)
 
 
 def may_follow(source: str, target: str, hosts: tuple[str, ...]) -> bool:
@@ -180,8 +183,8 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"the file {ca!r} cannot be loaded ({error}); 'ca' is a PEM file with the certificates of the "
-            "authorities to trust, on every machine that runs tasks"
+            f"the file {ca!r} cannot be loaded ({error}); 'ca' is a PEM file with the certificates of "
+            "the authorities to trust, on every machine that runs tasks"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The grouped options of the import `http`: who asks (`auth`), and how pages follow each other (`paging`)."""
+"""The grouped options of the import `http`: who asks (`auth`), how pages follow each other (`paging`)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def checked_url(given: str) -> str:
         raise ValueError(f"the address cannot be read: {error}; give http(s)://HOST/PATH") from None
     if split.scheme not in ("http", "https") or not host:
         raise ValueError(
-            f"{split.scheme + '://...' if split.scheme else 'an address without http'!r} cannot be polled; "
-            "allowed: http://HOST/PATH and https://HOST/PATH"
+            f"{split.scheme + '://...' if split.scheme else 'an address without http'!r} cannot be "
+            "polled; allowed: http://HOST/PATH and https://HOST/PATH"
         )
     if split.username is not None or split.password is not None:
         raise ValueError(
@@ -135,8 +135,8 @@ class NextLink(_Options):
     )
     at_end: AtEnd = Field(
         default="wait",
-        description="After the last page: `wait` asks for it again and takes what was appended; `restart` "
-        "begins again with the first page, and imports everything again.",
+        description="After the last page: `wait` asks for it again and takes what was appended; "
+        "`restart` begins again with the first page, and imports everything again.",
     )
 
     @model_validator(mode="before")
@@ -150,7 +150,8 @@ class NextLink(_Options):
 class _Parameter(_Options):
     parameter: str = Field(min_length=1, description="The parameter that is sent.")
     into: Literal["query", "body"] = Field(
-        default="query", description="Whether it is part of the address or a member of the JSON body."
+        default="query",
+        description="Whether it is part of the address or a member of the JSON body.",
     )
 
 
@@ -162,7 +163,14 @@ class Offset(_Parameter):
     )
     size: int = Field(default=100, ge=1, le=100_000, description="The records of a page.")
     size_parameter: str | None = Field(
-        default="limit", description="The parameter with the size; null: it is not sent."
+        default="limit",
+        min_length=1,
+        description="The parameter with the size; null: it is not sent.",
+    )
+    end_status: Literal[400, 404, 416] | None = Field(
+        default=None,
+        description="The status with which the API replies after the last page; default: it gives a page "
+        "without records.",
     )
     count: Literal["records", "pages"] = Field(
         default="records",
@@ -204,8 +212,8 @@ class Since(_Parameter):
     page_size: int | None = Field(
         default=None,
         ge=1,
-        description="The most records of a reply, where the API has a limit: it must then sort them by the "
-        "field, and full pages are checked for that.",
+        description="The most records of a reply, where the API has a limit: it must then sort them by "
+        "the field, and full pages are checked for that.",
     )
 
 
