@@ -37,7 +37,9 @@ class Answer:
 
     @property
     def data(self) -> bytes:
-        return self.content if isinstance(self.content, bytes) else json.dumps(self.content).encode()
+        return (
+            self.content if isinstance(self.content, bytes) else json.dumps(self.content).encode()
+        )
 
 
 class JsonApi:
@@ -87,7 +89,8 @@ def _handler(api: JsonApi) -> type[BaseHTTPRequestHandler]:
             self.send_response(answer.status)
             headers = {"Content-Length": str(len(answer.data)), **answer.headers}
             for name, value in headers.items():
-                self.send_header(name, value)
+                if value:  # an empty length: the reply ends with the connection
+                    self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer.data)
 

@@ -104,7 +104,6 @@ def test_with_restart_each_poll_imports_everything(
         given = {"pointer": given}
     again = options(api, {form: {**given, "at_end": "restart"}})
     if responds == "by_endless_cursor":
-        store.by_endless_cursor = None  # type: ignore[method-assign,assignment]
         api.respond = store.by_last_cursor
     first = import_all(again)
     assert first.ids == [*range(120)]
@@ -157,13 +156,15 @@ def test_a_page_that_is_larger_than_its_size_is_refused(api: JsonApi) -> None:
 @pytest.mark.parametrize("target", ["http://example.com/x", "file:///etc/passwd", "http://u@h/"])
 def test_a_next_link_to_another_host_is_not_followed(api: JsonApi, target: str) -> None:
     api.respond = lambda _: {"data": [], "next": target}
-    with pytest.raises(TerminalError, match="the next link .* is not followed"):
+    with pytest.raises(TerminalError, match=r"the next link .* is not followed"):
         import_all(options(api, NEXT))
     assert len(api.requests) == 1
 
 
 def test_a_position_of_another_form_or_with_wrong_values_is_refused(api: JsonApi) -> None:
-    with pytest.raises(ConfigError, match="it is one of the paging 'cursor', and 'offset' is given"):
+    with pytest.raises(
+        ConfigError, match="it is one of the paging 'cursor', and 'offset' is given"
+    ):
         import_all(options(api, {"offset": {}}), {"paging": "cursor", "cursor": "x"})
     with pytest.raises(ConfigError, match="'count' is not a count"):
         import_all(options(api, {"offset": {}}), {"count": "many"})

@@ -19,14 +19,14 @@ from penstock.imports.http.http_options import (
     Auth,
     BasicAuth,
     BearerAuth,
-    OAuthClient,
+    OauthClient,
 )
 
 
 def authorization(auth: Auth | None, ca: str | None, timeout: float) -> Authorization:
     """Return what adds the credentials; a token is fetched when the first request needs it."""
     chosen = auth.chosen if auth else None
-    if isinstance(chosen, OAuthClient):
+    if isinstance(chosen, OauthClient):
         return _Tokens(chosen, ca, timeout)
     return _Fixed(*_credentials(chosen))
 
@@ -98,7 +98,7 @@ class _Fixed:
 
 
 class _Tokens:
-    def __init__(self, client: OAuthClient, ca: str | None, timeout: float) -> None:
+    def __init__(self, client: OauthClient, ca: str | None, timeout: float) -> None:
         self._source = _token_source(client, ca)
         self._timeout = timeout
         self._last = SecretStr("")
@@ -117,7 +117,7 @@ class _Tokens:
 
 
 @lru_cache(maxsize=64)
-def _token_source(client: OAuthClient, ca: str | None) -> TokenSource:
+def _token_source(client: OauthClient, ca: str | None) -> TokenSource:
     """Return the process's one source of tokens for a client: rounds share its token."""
     oauth = OAuth(
         client.token_url, client.client_id, client.client_secret, client.scope, tls=Tls(ca)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http.client import HTTPException, HTTPResponse
+from pathlib import Path
 from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import quote, urljoin, urlsplit
@@ -89,10 +91,11 @@ class HttpClient:
         if may_follow(source, target, self._hosts):
             return
         to = urlsplit(target)
+        host = printable(to.netloc.rpartition("@")[2])
         raise TerminalError(
-            f"{what} of {shown(source)} leads to {to.scheme}://{printable(to.netloc)}, which is not "
-            "followed, because the request and its credentials would go there; allowed: the same host (https "
-            f"where it was https), and those of 'allow_hosts' ({', '.join(self._hosts) or 'none'})"
+            f"{what} of {shown(source)} leads to {to.scheme}://{host}, which is not followed, "
+            "because the request and its credentials would go there; allowed: the same host (https where it was https), and those of 'allow_hosts' "
+            f"({', '.join(self._hosts) or 'none'})"
         )
 
     def _followed(self, ask: Ask) -> Reply:
@@ -180,12 +183,18 @@ def may_follow(source: str, target: str, hosts: tuple[str, ...]) -> bool:
 def tls_context(ca: str | None) -> ssl.SSLContext:
     """Return what verifies servers: with these authorities, or those of the machine."""
     try:
-        return ssl.create_default_context(cafile=ca)
+        return _tls_context(ca, Path(ca).stat().st_mtime if ca else 0.0)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"the file {ca!r} cannot be loaded ({error}); 'ca' is a PEM file with the certificates of "
             "the authorities to trust, on every machine that runs tasks"
         ) from error
+
+
+@lru_cache(maxsize=8)
+def _tls_context(ca: str | None, _changed: float) -> ssl.SSLContext:
+    """Load the authorities, which takes longer than a request; again when their file has changed."""
+    return ssl.create_default_context(cafile=ca)
 
 
 def refusal(reply: Reply) -> PenstockError:

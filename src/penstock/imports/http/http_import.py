@@ -49,7 +49,7 @@ class HttpImport(Import):
     - no paging, or `at_end: restart`: every poll imports everything again, unless the reply is unchanged
       (`ETag`, `Last-Modified`; without paging only).
 
-    Values are the records as compact JSON, each number with the digits that it came with.
+    A page is one transaction, of any size up to `max_bytes`. Values are the records as compact JSON, each number with the digits that it came with.
     """
 
     name = "http"
@@ -123,7 +123,7 @@ class HttpImport(Import):
             raise ValueError("'body' is given and 'method' is GET; give 'method: POST' or no body")
         if getattr(chosen, "into", "query") == "body" and not isinstance(self.body, dict):
             raise ValueError(
-                f"'paging: {{{self.form}: {{into: body}}}}' needs 'method: POST' and a mapping as 'body' "
+                f"'into: body' in 'paging.{self.form}' needs 'method: POST' and a mapping as 'body' "
                 "(it may be empty), which gets the parameter"
             )
         if self.auth and not isinstance(self.auth.chosen, ApiKey):

@@ -31,7 +31,7 @@ def checked_url(given: str) -> str:
         )
     if split.username is not None or split.password is not None:
         raise ValueError(
-            "the address contains a user; give 'auth: {basic: {username: ..., password: ...}}' instead"
+            "the address contains a user; give the user and the password in 'auth.basic' instead"
         )
     if split.fragment:
         raise ValueError(f"'#{split.fragment}' is never sent to a server; leave it out")
@@ -89,7 +89,7 @@ class BearerAuth(_Options):
         return {"token": given} if isinstance(given, (str, SecretStr)) else given
 
 
-class OAuthClient(_Options):
+class OauthClient(_Options):
     """OAuth 2.0 client credentials: a token is fetched, and used until shortly before it expires."""
 
     token_url: Url = Field(description="Where tokens are fetched.")
@@ -122,7 +122,7 @@ class Auth(_OneOf):
 
     basic: BasicAuth | None = None
     bearer: BearerAuth | None = None
-    oauth: OAuthClient | None = None
+    oauth: OauthClient | None = None
     api_key: ApiKey | None = None
 
 
