@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -45,19 +47,24 @@ class Answer:
 class JsonApi:
     """A server; `respond` may be replaced while it runs. Stopped, it can be started again at its port."""
 
-    def __init__(self, respond: Callable[[Seen], Any] = lambda _: []) -> None:
+    def __init__(
+        self, respond: Callable[[Seen], Any] = lambda _: [], tls: ssl.SSLContext | None = None
+    ) -> None:
         self.respond = respond
+        self.tls = tls
         self.requests: list[Seen] = []
         self.port = 0
         self._server: ThreadingHTTPServer | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/items"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/items"
 
     def start(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
         self._server.daemon_threads = True
+        if self.tls:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -92,7 +99,8 @@ def _handler(api: JsonApi) -> type[BaseHTTPRequestHandler]:
                 if value:  # an empty length: the reply ends with the connection
                     self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.data)
+            with suppress(ConnectionError):  # a client that did not wait
+                self.wfile.write(answer.data)
 
         do_GET = do_POST = _answer  # noqa: N815 - the names of http.server
 

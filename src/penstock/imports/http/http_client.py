@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.message import Message
@@ -94,8 +95,8 @@ class HttpClient:
         host = printable(to.netloc.rpartition("@")[2])
         raise TerminalError(
             f"{what} of {shown(source)} leads to {to.scheme}://{host}, which is not followed, "
-            "because the request and its credentials would go there; allowed: the same host (https where it was https), and those of 'allow_hosts' "
-            f"({', '.join(self._hosts) or 'none'})"
+            "because the request and its credentials would go there; allowed: the same host (https where "
+            f"it was https), and those of 'allow_hosts' ({', '.join(self._hosts) or 'none'})"
         )
 
     def _followed(self, ask: Ask) -> Reply:
@@ -117,7 +118,7 @@ class HttpClient:
         until = time.monotonic() + self._timeout
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                body = self._body(response, ask.url, until)
+                body = self._plain(response, ask.url, self._body(response, ask.url, until))
                 return Reply(ask.url, response.status, response.headers, body)
         except (OSError, HTTPException) as error:
             raise _unreachable(ask.url, error) from error
@@ -138,6 +139,27 @@ class HttpClient:
         if expected is not None and size < expected:
             raise TimeoutError(f"the body ends after {size} of {expected} bytes")
         return b"".join(parts)
+
+    def _plain(self, response: HTTPResponse, url: str, body: bytes) -> bytes:
+        """Return the body, uncompressed where the server compresses without being asked to."""
+        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if coding in ("identity", "") or not body:
+            return body
+        if coding not in ("gzip", "x-gzip"):
+            raise TerminalError(
+                f"the reply of {shown(url)} has the encoding {printable(coding)!r}, which was not asked "
+                "for; allowed: gzip or none"
+            )
+        unzip = zlib.decompressobj(wbits=31)
+        try:
+            plain = unzip.decompress(body, self._most + 1)
+        except zlib.error as error:
+            raise TerminalError(f"the reply of {shown(url)} is not gzip: {error}") from None
+        if len(plain) > self._most:
+            raise self._too_large(url)
+        if not unzip.eof:
+            raise TimeoutError("the compressed body is not complete")
+        return plain
 
     def _too_large(self, url: str) -> PenstockError:
         return TerminalError(

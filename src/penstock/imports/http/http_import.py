@@ -49,7 +49,8 @@ class HttpImport(Import):
     - no paging, or `at_end: restart`: every poll imports everything again, unless the reply is unchanged
       (`ETag`, `Last-Modified`; without paging only).
 
-    A page is one transaction, of any size up to `max_bytes`. Values are the records as compact JSON, each number with the digits that it came with.
+    A page is one transaction, of any size up to `max_bytes`. Values are the records as compact JSON,
+    each number with the digits that it came with.
     """
 
     name = "http"
