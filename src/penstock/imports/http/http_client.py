@@ -7,8 +7,6 @@ import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from email.message import Message
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -20,14 +18,13 @@ from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandl
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
+from penstock.imports.http.http_reply import Reply, refusal, shown
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 _CHUNK = 1 << 16
 # The letters that an address may have as they are; `%` is there for what is encoded already.
 _OF_ADDRESSES = "%/:=&?~+!$,;'@()*[]-._"
-# A server that cannot be reached, is busy or is restarted; others say that a retry would not help.
-_PASSING = (408, 425, 429)
 
 
 @dataclass(frozen=True)
@@ -38,20 +35,6 @@ class Ask:
     method: str = "GET"
     headers: Mapping[str, str] = ()  # type: ignore[assignment]
     body: bytes | None = None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a server replied, and from which address it came."""
-
-    url: str
-    status: int
-    headers: Message
-    body: bytes
-
-    def __str__(self) -> str:
-        start = printable(mask(self.body[:200].decode("utf-8", "replace")))
-        return f"{shown(self.url)} (HTTP {self.status}, beginning with {start!r})"
 
 
 class Authorization(Protocol):
@@ -168,12 +151,6 @@ class HttpClient:
         )
 
 
-def shown(url: str) -> str:
-    """Return an address for messages: short, in one line, without secrets."""
-    text = printable(mask(url))
-    return text if len(text) <= 300 else text[:300] + "..."
-
-
 def encoded(url: str) -> str:
     """Return an address of a reply with every letter encoded that an address cannot have.
 
@@ -217,26 +194,6 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 def _tls_context(ca: str | None, _changed: float) -> ssl.SSLContext:
     """Load the authorities, which takes longer than a request; again when their file has changed."""
     return ssl.create_default_context(cafile=ca)
-
-
-def refusal(reply: Reply) -> PenstockError:
-    """Return the error for a status that says no."""
-    if reply.status in _PASSING or reply.status >= 500:
-        return TransientError(f"{reply} is busy or away; it is asked again", retry_after(reply))
-    if reply.status == 401:
-        return ConfigError(f"{reply} refuses the credentials; check 'auth'")
-    return TerminalError(f"{reply} refuses the request; check 'url', 'params' and 'auth'")
-
-
-def retry_after(reply: Reply) -> float:
-    """Return how many seconds a server wants to be left alone: a number, or until a date."""
-    given = reply.headers.get("Retry-After", "").strip()
-    try:
-        if given.isdigit():
-            return max(1.0, float(given))
-        return max(1.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return 1.0
 
 
 def _port(url: str) -> int:
