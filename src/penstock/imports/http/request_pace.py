@@ -9,7 +9,7 @@ _last: dict[str, float] = {}
 
 
 class Pace:
-    """At most so many requests a second; `name` is what they have in common.
+    """A limit of requests per second; `name` is what they have in common.
 
     A process that does not know when the last request was waits before its first one: another process may
     have asked just now.
