@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.faults.suite.rounds import ROOT
 from tests.integration.imports.counting import Counter as CounterPart
 from tests.integration.imports.counting import Counters, Counting, CountingImport
 
 import penstock
-from penstock import Connection, Pipeline
+from penstock import Admin, Connection, Pipeline
 from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually, read_all
 
@@ -128,9 +129,9 @@ POINTS = (
 )
 
 
-def test_every_line_is_there_once_after_kills_of_the_whole_process(
-    connection: Connection, unique: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def lines(connection: Connection, unique: str, tmp_path: Path) -> Lines:
+    """A folder with two files, and the definition of an import of their lines."""
     folder = tmp_path / "in"
     folder.mkdir()
     definition = tmp_path / "lines.yaml"
@@ -140,40 +141,91 @@ def test_every_line_is_there_once_after_kills_of_the_whole_process(
         f"source: {{files: {{folder: '{folder}', max_records: 300, poll: 200ms}}}}\n"
         f"sink: {{kafka: {unique}}}\n"
     )
-    count = 0
-    for point in (*POINTS, ""):
+    return Lines(folder, definition)
+
+
+@dataclass
+class Lines:
+    """Numbers, each of which is a line of both files."""
+
+    folder: Path
+    definition: Path
+    count: int = 0
+
+    def append(self, more: int) -> None:
         for file in "ab":
-            with (folder / f"{file}.log").open("a") as lines:
-                lines.writelines(f"{n}\n" for n in range(count, count + 1500))
-        count += 1500
-        code = _run(definition, point)
+            with (self.folder / f"{file}.log").open("a") as out:
+                out.writelines(f"{n}\n" for n in range(self.count, self.count + more))
+        self.count += more
+
+    def are_once_in(self, connection: Connection, topic: str) -> bool:
+        found = Counter(int(record.value) for record in read_all(connection, topic))
+        return found == dict.fromkeys(range(self.count), 2)
+
+
+def test_every_line_is_there_once_after_kills_of_the_whole_process(
+    connection: Connection, unique: str, lines: Lines
+) -> None:
+    for point in (*POINTS, ""):
+        lines.append(1500)
+        code = _run(lines.definition, point)
         assert code == (-signal.SIGKILL if point else 0), point
-    found = Counter(int(record.value) for record in read_all(connection, unique))
-    assert found == dict.fromkeys(range(count), 2)
+    assert lines.are_once_in(connection, unique)
+
+
+def test_a_process_that_was_suspended_and_wakes_up_imports_nothing(
+    connection: Connection, unique: str, lines: Lines
+) -> None:
+    lines.append(500)
+    first = _started(lines.definition, "")
+    try:
+        eventually(lambda: _exists(connection, unique), timeout=120)
+        eventually(lambda: lines.are_once_in(connection, unique), timeout=120, every=0.5)
+        family = [psutil.Process(first.pid), *psutil.Process(first.pid).children(recursive=True)]
+        for process in family:
+            process.suspend()
+        lines.append(500)
+        with penstock.start(penstock.read_pipeline(lines.definition)) as second:
+            eventually(lambda: lines.are_once_in(connection, unique), timeout=120, every=0.5)
+            for process in family:
+                process.resume()
+            assert first.wait(120) == 1
+            lines.append(500)
+            eventually(lambda: lines.are_once_in(connection, unique), timeout=120, every=0.5)
+            assert second.is_active
+    finally:
+        first.kill()
+
+
+def _exists(connection: Connection, topic: str) -> bool:
+    with Admin(connection) as admin:
+        return topic in {each.name for each in admin.topics()}
 
 
 def _run(definition: Path, point: str) -> int:
     """Run the import until it has read everything, or is killed at a point."""
-    paths = [
-        str(ROOT / "tests/faults/suite/injection"),
-        *filter(None, [os.environ.get("PYTHONPATH")]),
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(definition)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FAULT_POINT": point},
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = _started(definition, point, "--once")
     try:
         return process.wait(300)
     finally:
         process.kill()
 
 
+def _started(definition: Path, point: str, *flags: str) -> subprocess.Popen[bytes]:
+    injected = str(ROOT / "tests/faults/suite/injection")
+    paths = [injected, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(definition), *flags],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FAULT_POINT": point},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 _PROGRAM = """
 import os, sys
 os.environ["FAULT_DRIVER"] = str(os.getpid())
 from penstock.cli.main import app
-sys.exit(app(["run", sys.argv[1], "--once"], standalone_mode=False) or 0)
+sys.exit(app(["run", *sys.argv[1:]], standalone_mode=False) or 0)
 """

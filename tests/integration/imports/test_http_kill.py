@@ -19,7 +19,7 @@ from penstock.imports.positions import Known, create_topic
 from penstock.kafka import Admin
 from penstock.testing import eventually, read_all
 
-KILLS = 20
+KILLS = {"offset": 6, "next_link": 6, "since": 20}
 RECORDS = 10_000
 FORMS: dict[str, Any] = {
     "offset": {"offset": {"size": 20}},
@@ -65,7 +65,7 @@ def test_killed_tasks_lose_and_repeat_nothing(
     letters = f"{unique}.dead-letters"
     errand = Errand(unique, 0, part, connection, unique, letters, Known(), 1000)
     chance = random.Random(unique)
-    for _ in range(KILLS):
+    for _ in range(KILLS[form]):
         process = get_context("spawn").Process(target=run, args=(errand, inf))
         process.start()
         until = len(api.requests) + chance.randint(1, 15)
