@@ -18,7 +18,7 @@ from penstock.pipeline.stateful import Stateful
 
 GROUP = "penstock.components"
 # Earlier names, which definitions may still have.
-ALIASES = {("sink", "jdbc"): "database"}
+ALIASES = {("sink", "jdbc"): "database", ("source", "jdbc"): "database"}
 
 
 @cache
