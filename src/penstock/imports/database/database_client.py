@@ -84,6 +84,18 @@ class DatabaseClient(ABC):
         return frozenset()
 
 
+class PercentDialect(SqlDialect):
+    """Names in statements whose placeholders begin with a percent sign: one in a name is doubled.
+
+    >>> PercentDialect('"').name("100%")
+    '"100%%"'
+    """
+
+    def name(self, name: str) -> str:
+        """Return one name, quoted."""
+        return super().name(name).replace("%", "%%")
+
+
 class SqlClient(DatabaseClient):
     """The statements, as text with placeholders."""
 
@@ -96,9 +108,13 @@ class SqlClient(DatabaseClient):
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a statement."""
 
-    def shown(self, column: OrderColumn) -> str:
+    def shown(self, value: str, role: str) -> str:  # noqa: ARG002
         """Return the expression that shows a value of the order as positions have it."""
-        return self.dialect.name(column.name)
+        return value
+
+    def shown_order(self, span: Range) -> list[str]:
+        """Return the expressions for the order's columns."""
+        return [self.shown(self.dialect.name(column.name), column.role) for column in span.order]
 
     def plain(self, column: OrderColumn, value: Any) -> Value:  # noqa: ARG002
         """Return what `shown` gave, as positions have it."""
@@ -116,8 +132,7 @@ class SqlClient(DatabaseClient):
 
     def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the greatest value: quick where an index begins with the column."""
-        name = self.dialect.name(column.name)
-        greatest = self.shown(column).replace(name, f"max({name})")
+        greatest = self.shown(f"max({self.dialect.name(column.name)})", column.role)
         statement = f"SELECT {greatest} FROM {self.origin(relation)} WHERE {self.finite(column)}"  # noqa: S608
         ((value,),) = self.ask(statement)
         return None if value is None else self.plain(column, value)
@@ -131,7 +146,7 @@ class SqlClient(DatabaseClient):
     def page_end(self, relation: Relation, span: Range, rows: int) -> Values | None:
         """Ask for one row, after as many others."""
         where, values = self.condition(span)
-        shown = ", ".join(map(self.shown, span.order))
+        shown = ", ".join(self.shown_order(span))
         statement = (
             f"SELECT {shown} FROM {self.origin(relation)}{where}{self.ordered(span)} "  # noqa: S608
             f"LIMIT 1 OFFSET {int(rows) - 1}"

@@ -14,7 +14,12 @@ from psycopg import errors as pgerrors
 
 from penstock.errors import ConfigError, TransientError
 from penstock.imports.database import postgresql_catalog as catalog
-from penstock.imports.database.database_client import ROWS_AT_ONCE, SOURCE, SqlClient
+from penstock.imports.database.database_client import (
+    ROWS_AT_ONCE,
+    SOURCE,
+    PercentDialect,
+    SqlClient,
+)
 from penstock.imports.database.postgresql_types import declared, expression
 from penstock.imports.database.table_range import (
     INCREMENTING,
@@ -42,13 +47,15 @@ _SETTINGS = (
     "SET extra_float_digits = 1",
     "SET bytea_output = 'hex'",
 )
+# Names as values of a statement.
+_NAMES = SqlDialect('"')
 _PARSE = pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
 
 
 class PostgreSQLClient(SqlClient):
     """A connection to PostgreSQL 12 or newer; each statement is a transaction of its own."""
 
-    dialect = SqlDialect('"')
+    dialect = PercentDialect('"')
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -56,6 +63,8 @@ class PostgreSQLClient(SqlClient):
             self._connection = PostgreSQL(address).connect()
             self._connection.commit()
             self._connection.autocommit = True
+            # The plan of a table whose columns change would be refused.
+            self._connection.prepare_threshold = None
             for setting in _SETTINGS:
                 self._connection.execute(setting)
 
@@ -67,20 +76,18 @@ class PostgreSQLClient(SqlClient):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (pgerrors.UndefinedColumn, pgerrors.FeatureNotSupported) as error:
-            # The columns were asked for a moment ago.
-            said = " ".join((error.diag.message_primary or str(error)).split())
-            raise TransientError(f"the columns changed while they were read: {said}") from None
-        except (pgerrors.SyntaxError, pgerrors.UndefinedFunction) as error:
+        except pgerrors.SyntaxErrorOrAccessRuleViolation as error:
+            if isinstance(error, (pgerrors.UndefinedTable, pgerrors.InsufficientPrivilege)):
+                raise translated(error, self._address, SOURCE) from None
             said = self._address.masked(error.diag.message_primary or "")
-            raise ConfigError(f"PostgreSQL does not understand 'query': {said}") from None
+            raise ConfigError(f"PostgreSQL refuses the statement: {said}; check 'query'") from None
         except psycopg.Error as error:
             raise translated(error, self._address, SOURCE) from None
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement; without values, a doubled percent sign is still one."""
+        """Return all rows of a statement."""
         with self._translated():
-            return self._connection.execute(cast(Any, statement), values or [()][:0]).fetchall()
+            return self._connection.execute(cast(Any, statement), list(values)).fetchall()
 
     # -- what there is
 
@@ -103,17 +110,16 @@ class PostgreSQLClient(SqlClient):
 
     def primary_key(self, table: Table) -> tuple[str, ...]:
         """Ask the catalog."""
-        name = self.dialect.table(table)
-        return tuple(column for (column,) in self.ask(catalog.PRIMARY_KEY, [name]))
+        found = self.ask(catalog.PRIMARY_KEY, [_NAMES.table(table)])
+        return tuple(column for (column,) in found)
 
     # -- the order
 
-    def shown(self, column: OrderColumn) -> str:
+    def shown(self, value: str, role: str) -> str:
         """Return times with all digits, so that their texts have their order."""
-        name = self.dialect.name(column.name)
-        if column.role == TIMESTAMP:
-            return f"to_char({name}, 'YYYY-MM-DD HH24:MI:SS.US')"
-        return f"{name}::text" if column.role == KEY else name
+        if role == TIMESTAMP:
+            return f"to_char({value}, 'YYYY-MM-DD HH24:MI:SS.US')"
+        return f"({value})::text" if role == KEY else value
 
     def plain(self, column: OrderColumn, value: Any) -> Value:
         """Return whole numbers as such, all else as text."""
@@ -135,7 +141,7 @@ class PostgreSQLClient(SqlClient):
             )
         if column.role != INCREMENTING or relation.table is None:
             return
-        for name, cache in self.ask(catalog.CACHES, [self.dialect.table(relation.table)]):
+        for name, cache in self.ask(catalog.CACHES, [_NAMES.table(relation.table)]):
             raise ConfigError(
                 f"the sequence {name!r} of {relation} has CACHE {cache}: each session takes {cache} numbers "
                 "in advance, and rows come in another order; set its CACHE to 1, use mode 'timestamp', or "
@@ -150,7 +156,7 @@ class PostgreSQLClient(SqlClient):
         now() is that of a transaction's start, when it holds no lock of a table yet.
         """
         if column.role == INCREMENTING and relation.table:
-            found = self.ask(catalog.WRITERS, [self.dialect.table(relation.table)])
+            found = self.ask(catalog.WRITERS, [_NAMES.table(relation.table)])
             if found != [(None,)]:
                 return frozenset(name for (name,) in found)
         return frozenset(name for (name,) in self.ask(catalog.TRANSACTIONS))
@@ -163,17 +169,35 @@ class PostgreSQLClient(SqlClient):
         """Copy the rows out as CSV, which Arrow reads into columns."""
         where, values = self.condition(span)
         wanted = [expression(self.dialect.name(each.name), each.type) for each in columns]
-        wanted += map(self.shown, span.order)
-        select = f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
+        wanted += self.shown_order(span)
+        select = (
+            f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
+        )
         copy = f"COPY ({select}) TO STDOUT (FORMAT csv)"
         names = [f"c{at}" for at in range(len(wanted))]
-        with self._translated(), self._connection.cursor().copy(cast(Any, copy), values or ()) as data:
-            for chunk in _chunks(iter(data)):
+        with self._copied(copy, values) as lines:
+            for chunk in _chunks(lines):
                 table = _parsed(chunk, names)
                 arrays = [column.combine_chunks() for column in table.columns]
-                order = zip(*(each.to_pylist() for each in arrays[len(columns) :]), strict=True)
-                last = [self.position_values(span, each) for each in order]
-                yield Rows(arrays[: len(columns)], last, table.num_rows)
+                last = [each[-1].as_py() for each in arrays[len(columns) :]]
+                yield Rows(arrays[: len(columns)], table.num_rows, self.position_values(span, last))
+
+    @contextmanager
+    def _copied(self, statement: str, values: list[Value]) -> Iterator[Iterator[Any]]:
+        try:
+            with self._translated():
+                try:
+                    with self._connection.cursor().copy(cast(Any, statement), values) as data:
+                        yield iter(data)
+                except pgerrors.UndefinedColumn as error:
+                    # They were asked for a moment ago.
+                    raise TransientError(
+                        f"the columns changed before they were read: {error.diag.message_primary}"
+                    ) from None
+        except GeneratorExit:
+            # Rows that nobody wants are still on their way.
+            self.close()
+            raise
 
 
 def _chunks(lines: Iterator[Any]) -> Iterator[bytes]:

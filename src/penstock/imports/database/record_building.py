@@ -43,10 +43,14 @@ class RecordBuilder:
         self._build(rows, good, bad)
         if len(good) == 1:
             return good[0], tuple(bad)
-        schema = pa.schema([("value", pa.binary()), ("key", pa.binary())])
         if not good:
-            return pa.record_batch([[], []], schema=schema), tuple(bad)
+            return self.nothing(), tuple(bad)
         return pa.Table.from_batches(good).combine_chunks().to_batches()[0], tuple(bad)
+
+    def nothing(self) -> pa.RecordBatch:
+        """Return no records."""
+        schema = pa.schema([("value", pa.binary()), ("key", pa.binary())])
+        return pa.record_batch([pa.array([], pa.binary())] * 2, schema=schema)
 
     def _build(self, rows: Rows, good: list[pa.RecordBatch], bad: list[BadRecord]) -> None:
         try:
@@ -130,7 +134,9 @@ def _of_first(encode: Encode) -> Encode:
 def _place(name: str, columns: Sequence[SourceColumn]) -> int:
     names = [column.name for column in columns]
     if name not in names:
-        raise ConfigError(f"'key' names the column {name!r}, which is not read; {nearest(name, names)}")
+        raise ConfigError(
+            f"'key' names the column {name!r}, which is not read; {nearest(name, names)}"
+        )
     return names.index(name)
 
 

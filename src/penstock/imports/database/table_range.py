@@ -58,23 +58,32 @@ class SourceColumn:
     name: str
     type: pa.DataType
     read: Callable[[Any], pa.Array]
+    # Whether the database compares values as it orders them.
+    is_ordered: bool = True
+
+    def as_order(self) -> OrderColumn | None:
+        """Return this column as one of an order; None where its values cannot be in a position."""
+        if pa.types.is_integer(self.type):
+            return OrderColumn(self.name, INCREMENTING)
+        exact = (pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
+        suits = self.is_ordered and any(is_type(self.type) for is_type in exact)
+        return OrderColumn(self.name, KEY) if suits else None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows as the driver gives them, by column, and the values of the order's columns.
+    """Some rows as the driver gives them, by column, and the order's values of the last one.
 
     A column is a list or an Arrow array: what can be sliced.
     """
 
     columns: Sequence[Any]
-    order: Sequence[Values]
     count: int
+    last: Values = ()
 
     def slice(self, start: int, end: int) -> Rows:
         """Return some of the rows."""
-        cut = [column[start:end] for column in self.columns]
-        return Rows(cut, self.order[start:end], end - start)
+        return Rows([column[start:end] for column in self.columns], end - start)
 
     def values(self, at: int) -> list[Any]:
         """Return one row as plain values."""
