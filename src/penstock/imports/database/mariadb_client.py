@@ -169,6 +169,11 @@ class MariaDBClient(SqlClient):
             raise
 
 
+def _moments(values: list[str | None]) -> pa.Array:
+    """Return times of a session in UTC, which have no zone in their texts."""
+    return pa.array(values, pa.string()).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+
+
 def _column(field: Any) -> SourceColumn:
     kind, name = field.type_code, field.name
     if kind in (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL):
@@ -180,6 +185,8 @@ def _column(field: Any) -> SourceColumn:
     if pa.types.is_binary(type_) or (kind in _TEXTS and field.charsetnr == _BINARY):
         return SourceColumn(name, pa.binary(), partial(pa.array, type=pa.binary()))
     column = text_column(name, type_)
+    if kind == FIELD_TYPE.TIMESTAMP:
+        return replace(column, read=_moments)
     # Their values are ordered by number and compared by text.
     is_listed = bool(field.flags & (FLAG.ENUM | FLAG.SET))
     return replace(column, is_ordered=False) if is_listed else column

@@ -143,9 +143,9 @@ class PostgreSQLClient(SqlClient):
             return
         for name, cache in self.ask(catalog.CACHES, [_NAMES.table(relation.table)]):
             raise ConfigError(
-                f"the sequence {name!r} of {relation} has CACHE {cache}: each session takes {cache} numbers "
-                "in advance, and rows come in another order; set its CACHE to 1, use mode 'timestamp', or "
-                "give 'delay' where every session uses its numbers up within it"
+                f"the sequence {name!r} of {relation} has CACHE {cache}: each session takes as many numbers "
+                "in advance, and rows come in another order; set its CACHE to 1, use mode 'timestamp', "
+                "or give 'delay' where every session uses its numbers up within it"
             )
 
     def running(self, relation: Relation, column: OrderColumn) -> frozenset[str]:
@@ -174,6 +174,8 @@ class PostgreSQLClient(SqlClient):
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
         )
         copy = f"COPY ({select}) TO STDOUT (FORMAT csv)"
+        if not values:  # psycopg takes such a statement as it is
+            copy = copy.replace("%%", "%")
         names = [f"c{at}" for at in range(len(wanted))]
         with self._copied(copy, values) as lines:
             for chunk in _chunks(lines):

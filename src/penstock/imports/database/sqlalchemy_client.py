@@ -48,6 +48,7 @@ class SQLAlchemyClient(DatabaseClient):
 
     def __init__(self, address: Address) -> None:
         self._address = address
+        self._kinds: dict[Relation, dict[str, Any]] = {}
         with self._translated():
             url = sa.make_url(address.url)
             if address.password:
@@ -97,27 +98,34 @@ class SQLAlchemyClient(DatabaseClient):
 
     def columns(self, relation: Relation) -> list[SourceColumn]:
         """Look at the types of the first values: dialects have types that no other knows."""
+        self._kinds.pop(relation, None)
+        declared = self._declared(relation)
         with self._translated():
-            found = self._connection.execute(self._select(relation).limit(_LOOKED_AT))
+            wanted = [self._column(relation, name) for name in declared] or [sa.text("*")]
+            select = self._select(relation).with_only_columns(*wanted).limit(_LOOKED_AT)
+            found = self._connection.execute(select)
             names, rows = list(found.keys()), found.fetchall()
             self._connection.rollback()
-        declared = self._declared(relation)
         columns = []
         for at, name in enumerate(names):
-            type_ = declared.get(name) or _seen_type([row[at] for row in rows])
+            type_ = _declared_type(declared.get(name)) or _seen_type([row[at] for row in rows])
             columns.append(SourceColumn(name, type_, _reading(type_)))
         return columns
 
-    def _declared(self, relation: Relation) -> dict[str, pa.DataType]:
-        if not relation.table:
+    def _declared(self, relation: Relation) -> dict[str, Any]:
+        """Return the types of a table's columns, as SQLAlchemy has them."""
+        if relation.table is None:
             return {}
-        with self._translated():
-            described = sa.inspect(self._connection).get_columns(
-                relation.table.name, self._schema(relation.table)
-            )
-            self._connection.rollback()
-        kinds = {each["name"]: _declared_type(each["type"]) for each in described}
-        return {name: type_ for name, type_ in kinds.items() if type_ is not None}
+        if relation not in self._kinds:
+            schema = self._schema(relation.table)
+            with self._translated():
+                described = sa.inspect(self._connection).get_columns(relation.table.name, schema)
+                self._connection.rollback()
+            self._kinds[relation] = {each["name"]: each["type"] for each in described}
+        return self._kinds[relation]
+
+    def _column(self, relation: Relation, name: str) -> Any:
+        return sa.column(name, self._declared(relation).get(name))
 
     def primary_key(self, table: Table) -> tuple[str, ...]:
         """Ask the dialect."""
@@ -128,7 +136,7 @@ class SQLAlchemyClient(DatabaseClient):
 
     def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the greatest value."""
-        select = self._select(relation).with_only_columns(sa.func.max(sa.column(column.name)))
+        select = self._select(relation).with_only_columns(sa.func.max(self._column(relation, column.name)))
         found = self._ask(select)
         return None if found[0][0] is None else _plain(found[0][0])
 
@@ -140,7 +148,7 @@ class SQLAlchemyClient(DatabaseClient):
 
     def page_end(self, relation: Relation, span: Range, rows: int) -> Values | None:
         """Ask for one row, after as many others."""
-        order = [sa.column(each.name) for each in span.order]
+        order = [self._column(relation, each.name) for each in span.order]
         found = self._ask(self._ranged(relation, span, order).limit(1).offset(rows - 1))
         return tuple(map(_plain, found[0])) if found else None
 
@@ -148,7 +156,7 @@ class SQLAlchemyClient(DatabaseClient):
         self, relation: Relation, columns: Sequence[SourceColumn], span: Range
     ) -> Iterator[Rows]:
         """Fetch the rows of a statement many at a time."""
-        wanted = [sa.column(each.name) for each in columns]
+        wanted = [self._column(relation, each.name) for each in columns]
         places = [[each.name for each in columns].index(each.name) for each in span.order]
         with self._translated():
             streamed = self._connection.execution_options(stream_results=True)
@@ -181,7 +189,7 @@ class SQLAlchemyClient(DatabaseClient):
         self, relation: Relation, span: Range, wanted: list[Any], *, ordered: bool = True
     ) -> sa.Select[Any]:
         select = self._select(relation).with_only_columns(*wanted)
-        names = [sa.column(each.name) for each in span.order]
+        names = [self._column(relation, each.name) for each in span.order]
         for limit, is_after in ((span.after, True), (span.upto, False)):
             if limit is not None:
                 values = [_parameter(*each) for each in zip(span.order, limit, strict=False)]
@@ -200,7 +208,7 @@ def _compared(names: list[Any], values: list[Any], *, is_after: bool) -> Any:
 
 
 def _plain(value: Any) -> Value:
-    """Return a value as positions have it; times in UTC with all digits, so that texts have their order."""
+    """Return a value as positions have it; times in UTC with all digits: texts have their order."""
     if isinstance(value, datetime):
         moment = value.astimezone(timezone.utc) if value.tzinfo else value
         return moment.isoformat(" ", "microseconds")

@@ -26,6 +26,12 @@ _KINDS = {
     frozenset({"real"}): pa.float64(),
     frozenset({"blob"}): pa.binary(),
 }
+# In SQLite's order: the first word that is part of the declared type decides.
+_AFFINITIES = (
+    ("INT", pa.int64()), ("CHAR", pa.string()), ("CLOB", pa.string()), ("TEXT", pa.string()),
+    ("BLOB", pa.binary()), ("REAL", pa.float64()), ("FLOA", pa.float64()), ("DOUB", pa.float64()),
+    ("BOOL", pa.bool_()),
+)  # fmt: skip
 
 
 class SQLiteClient(SqlClient):
@@ -146,12 +152,7 @@ def declared_type(declared: str) -> pa.DataType | None:
     kind = declared.upper()
     if not kind:
         return None
-    for word, type_ in (("INT", pa.int64()), ("CHAR", pa.string()), ("CLOB", pa.string()),
-                        ("TEXT", pa.string()), ("BLOB", pa.binary()), ("REAL", pa.float64()),
-                        ("FLOA", pa.float64()), ("DOUB", pa.float64()), ("BOOL", pa.bool_())):  # fmt: skip
-        if word in kind:
-            return type_
-    return pa.string()
+    return next((type_ for word, type_ in _AFFINITIES if word in kind), pa.string())
 
 
 def _reading(type_: pa.DataType) -> Any:
