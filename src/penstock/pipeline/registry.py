@@ -138,7 +138,7 @@ def _under(name: str, line: Any) -> Any:
     kind = line["type"]
     if kind in ("missing", "extra_forbidden"):
         return {"type": kind, "loc": (name, *line["loc"]), "input": given}
-    custom = PydanticCustomError(kind, message.replace("{", "{{").replace("}", "}}"))
+    custom = PydanticCustomError(kind, "{reason}", {"reason": message})
     return {"type": custom, "loc": (name, *line["loc"]), "input": given}
 
 

@@ -15,6 +15,7 @@ from tests.services import mariadb as mariadb_server
 from tests.services import postgres as postgres_server
 
 from penstock.errors import ConfigError
+from penstock.imports.positions import key_of
 from penstock.testing import eventually
 
 
@@ -48,7 +49,9 @@ class Place:
             self.run(f"INSERT INTO {{t}} (id, at, name) VALUES ({number}, '{at}', 'n{number}')")
 
     def fill(self, first: int, last: int) -> None:
-        rows = ", ".join(f"({n}, '2024-01-01 00:00:{n // 100:02d}', 'n')" for n in range(first, last))
+        rows = ", ".join(
+            f"({n}, '2024-01-01 00:00:{n // 100:02d}', 'n')" for n in range(first, last)
+        )
         self.run(f"INSERT INTO {{t}} (id, at, name) VALUES {rows}")
 
     def rounds(self, **options: Any) -> Rounds:
@@ -141,14 +144,10 @@ def test_a_bulk_load_that_was_ended_goes_on_after_its_last_row(place: Place) -> 
         (part,) = rounds.system.pending({})
         with part.open(None) as reader:
             (taken,) = list(reader.take(10))
-        rounds.positions['{"schema":%s,"table":%s}' % _names(part.place)] = taken.position
+        rounds.positions[key_of(part.place)] = taken.position
         rounds.restart()
         assert rounds.run() == 15
         assert rounds.column("id") == list(range(11, 26))
-
-
-def _names(place: dict[str, Any]) -> tuple[str, str]:
-    return f'"{place["schema"]}"', f'"{place["table"]}"'
 
 
 def test_bulk_without_a_key_is_one_transaction_and_an_empty_table_is_a_load(place: Place) -> None:
@@ -190,7 +189,9 @@ def test_a_changed_mode_does_not_take_the_position_for_its_own(place: Place) -> 
         rounds.positions = {
             f'{{"schema":"{_schema(place)}","table":"{place.table}"}}': {"incrementing": 2}
         }
-        with pytest.raises(ConfigError, match="position has 'incrementing', and the mode needs 'time"):
+        with pytest.raises(
+            ConfigError, match="position has 'incrementing', and the mode needs 'time"
+        ):
             rounds.run()
 
 

@@ -88,8 +88,12 @@ def test_rows_without_a_form_are_dead_letters_and_the_others_are_records(
     postgres: Postgres, table: str
 ) -> None:
     with postgres.connect() as session:
-        session.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, at timestamp, n int[], r float8)")
-        session.execute(f"INSERT INTO {table} SELECT n, now(), '{{1}}', 1 FROM generate_series(1, 50) n")
+        session.execute(
+            f"CREATE TABLE {table} (id int PRIMARY KEY, at timestamp, n int[], r float8)"
+        )
+        session.execute(
+            f"INSERT INTO {table} SELECT n, now(), '{{1}}', 1 FROM generate_series(1, 50) n"
+        )
         session.execute(f"UPDATE {table} SET at = 'infinity' WHERE id = 7")
         session.execute(f"UPDATE {table} SET n = '{{{{1,2}},{{3,4}}}}' WHERE id = 8")
         session.execute(f"UPDATE {table} SET r = 'Infinity' WHERE id = 9")
@@ -106,7 +110,9 @@ def test_an_infinite_time_does_not_end_the_import(postgres: Postgres, table: str
     with postgres.connect() as session:
         session.execute(f"CREATE TABLE {table} (id int, at timestamptz)")
         session.execute(f"INSERT INTO {table} VALUES (1, '2024-01-01'), (2, 'infinity')")
-        with of_postgres(postgres, tables=table, mode="timestamp", timestamp_column="at", delay=0) as rounds:
+        with of_postgres(
+            postgres, tables=table, mode="timestamp", timestamp_column="at", delay=0
+        ) as rounds:
             assert rounds.run() == 1
             assert list(rounds.positions.values()) == [{"timestamp": "2024-01-01 00:00:00.000000"}]
 
@@ -129,12 +135,15 @@ def test_keys_of_several_columns_other_formats_and_a_column_as_key(
         rounds.run()
         assert [value for _, _, value in rounds.records] == [b"v1", b"v2"]
     wrong = {"key": "nope"}
-    with of_postgres(postgres, tables=table, mode="bulk", **wrong) as rounds:
-        with pytest.raises(ConfigError, match="'key' names the column 'nope', which is not read"):
-            rounds.run()
-    with of_postgres(postgres, tables=table, mode="bulk", key_format="int") as rounds:
-        with pytest.raises(ConfigError, match="writes one column, and the key has 2: a, b"):
-            rounds.run()
+    rounds = of_postgres(postgres, tables=table, mode="bulk", **wrong)
+    with (
+        rounds,
+        pytest.raises(ConfigError, match="'key' names the column 'nope', which is not read"),
+    ):
+        rounds.run()
+    rounds = of_postgres(postgres, tables=table, mode="bulk", key_format="int")
+    with rounds, pytest.raises(ConfigError, match="writes one column, and the key has 2: a, b"):
+        rounds.run()
 
 
 def test_every_type_of_mariadb_is_exact(mariadb: MariaDb, unique: str) -> None:
@@ -176,7 +185,9 @@ def test_every_type_of_mariadb_is_exact(mariadb: MariaDb, unique: str) -> None:
 def test_values_of_sqlite_by_declared_type_or_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "data.db"
     with sqlite3.connect(file) as session:
-        session.execute("CREATE TABLE t (a INTEGER, b REAL, c TEXT, d BLOB, e BOOLEAN, f DECIMAL(9,2), g)")
+        session.execute(
+            "CREATE TABLE t (a INTEGER, b REAL, c TEXT, d BLOB, e BOOLEAN, f DECIMAL(9,2), g)"
+        )
         session.execute("INSERT INTO t VALUES (9007199254740993, 0.5, 'x', x'00', 1, 12.5, 7)")
         session.execute("INSERT INTO t VALUES ('no number', NULL, 5, NULL, NULL, '1.10', NULL)")
     session.close()

@@ -43,8 +43,8 @@ class DatabaseImport(Import):
 
     url: str = Field(
         description="The database: `postgresql://user@host:5432/database`, "
-        "`mariadb://user@host:3306/database` (or `mysql://`), `sqlite:///file`, or the address of any "
-        "SQLAlchemy dialect, as in `oracle+oracledb://user@host/database`. A password in it is kept apart."
+        "`mariadb://user@host:3306/database` (or `mysql://`), `sqlite:///file`, or an address of any "
+        "SQLAlchemy dialect, as in `oracle+oracledb://user@host/data`. A password in it is kept apart."
     )
     password: SecretStr | None = Field(
         default=None, description="The password, where it is not part of the address."
@@ -142,7 +142,7 @@ class DatabaseImport(Import):
         fields = [name for _, name, _, _ in Formatter().parse(self.topic) if name]
         if self.query is not None and fields:
             raise ValueError(
-                f"'topic' has {{{fields[0]}}} in its name, and a query has no table: give the topic's name"
+                f"'topic' has {{{fields[0]}}} in its name, and a query has no table: give the whole name"
             )
 
     def _check_mode(self) -> None:

@@ -171,8 +171,8 @@ class BulkReader(Reader):
             bool(current.get("finished")) or (position or {}).get("load", 0) > part.load
         )
         after = current.get("after")
-        suits = after and len(after) == len(self._order)
-        self._after: Values | None = tuple(after) if suits else None
+        is_own = after is not None and len(after) == len(self._order) > 0
+        self._after: Values | None = tuple(after or ()) if is_own else None
 
     def _page_order(self) -> tuple[OrderColumn, ...]:
         table = self._part.relation.table
@@ -210,7 +210,8 @@ def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values
     if set(position) != {column.role for column in order}:
         wanted = ", ".join(repr(column.role) for column in order)
         raise ConfigError(
-            f"the position has {', '.join(map(repr, position)) or 'nothing'}, and the mode needs {wanted}: "
-            "the mode was changed after rows were imported; reset the position, or use another name"
+            f"the position has {', '.join(map(repr, position)) or 'nothing'}, and the mode needs "
+            f"{wanted}: the mode was changed after rows were imported; reset the position, or "
+            "use another name"
         )
     return tuple(position[column.role] for column in order)

@@ -106,7 +106,7 @@ class DatabaseSystem(System):
     # -- the horizons
 
     def _watch(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
-        """Move the horizons; what is found for the first time is waited for, so that it is read at once."""
+        """Move the horizons; the first value of each is waited for, so that it is read at once."""
         new = [each for each in relations if each not in self._horizons]
         for relation in new:
             self._horizons[relation] = self._horizon(client, relation)
@@ -189,7 +189,7 @@ def _suits(role: str, type_: pa.DataType, *, is_free: bool) -> bool:
     if role == TIMESTAMP:
         return pa.types.is_timestamp(type_) or (is_free and not pa.types.is_binary(type_))
     unsigned = pa.types.is_decimal(type_) and type_.scale == 0
-    return pa.types.is_integer(type_) or unsigned
+    return bool(pa.types.is_integer(type_) or unsigned)
 
 
 def chosen_tables(wanted: Sequence[str], tables: Sequence[Table], schema: str) -> list[Table]:

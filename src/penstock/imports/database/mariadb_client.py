@@ -117,7 +117,7 @@ class MariaDBClient(SqlClient):
         """Run the query without rows, and look at the description."""
         with self._translated(), self._connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {self.origin(relation)} LIMIT 0", [])  # noqa: S608
-            fields = cursor._result.fields  # type: ignore[union-attr]
+            fields = cursor._result.fields  # type: ignore[attr-defined]
         return [_column(field) for field in fields]
 
     def primary_key(self, table: Table) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ WHERE q.seqcache > 1 ORDER BY 1 LIMIT 1
 
 # One row with a null for a view or a foreign table: who writes what is behind it cannot be seen.
 WRITERS = (
-    _FAMILY
+    _FAMILY  # noqa: S608 - all constant
     + """
 SELECT DISTINCT l.virtualtransaction FROM pg_locks l
 WHERE l.locktype = 'relation' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()

@@ -38,6 +38,8 @@ from penstock.sinks.database.database_api import Table
 from penstock.sinks.database.postgresql.postgresql_database import PostgreSQL, translated
 from penstock.sinks.database.sql_dialect import SqlDialect
 
+# A table that is not there, and one that the user may not read; other errors of this kind are of SQL.
+_OF_SETTINGS = ("42P01", "42501")
 _BYTES_AT_ONCE = 8 << 20
 _SETTINGS = (
     "SET default_transaction_read_only = on",
@@ -76,13 +78,12 @@ class PostgreSQLClient(SqlClient):
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except pgerrors.SyntaxErrorOrAccessRuleViolation as error:
-            if isinstance(error, (pgerrors.UndefinedTable, pgerrors.InsufficientPrivilege)):
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+            if not state.startswith("42") or state in _OF_SETTINGS:
                 raise translated(error, self._address, SOURCE) from None
             said = self._address.masked(error.diag.message_primary or "")
             raise ConfigError(f"PostgreSQL refuses the statement: {said}; check 'query'") from None
-        except psycopg.Error as error:
-            raise translated(error, self._address, SOURCE) from None
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a statement."""
@@ -143,9 +144,9 @@ class PostgreSQLClient(SqlClient):
             return
         for name, cache in self.ask(catalog.CACHES, [_NAMES.table(relation.table)]):
             raise ConfigError(
-                f"the sequence {name!r} of {relation} has CACHE {cache}: each session takes as many numbers "
-                "in advance, and rows come in another order; set its CACHE to 1, use mode 'timestamp', "
-                "or give 'delay' where every session uses its numbers up within it"
+                f"the sequence {name!r} of {relation} has CACHE {cache}: each session takes as many "
+                "numbers in advance, and rows come in another order; set its CACHE to 1, use mode "
+                "'timestamp', or give 'delay' where every session uses its numbers up within it"
             )
 
     def running(self, relation: Relation, column: OrderColumn) -> frozenset[str]:

@@ -136,7 +136,9 @@ class SQLAlchemyClient(DatabaseClient):
 
     def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the greatest value."""
-        select = self._select(relation).with_only_columns(sa.func.max(self._column(relation, column.name)))
+        select = self._select(relation).with_only_columns(
+            sa.func.max(self._column(relation, column.name))
+        )
         found = self._ask(select)
         return None if found[0][0] is None else _plain(found[0][0])
 

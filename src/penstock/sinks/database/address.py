@@ -39,7 +39,9 @@ class DatabaseUser:
     needs: str
 
 
-SINK = DatabaseUser("the sink 'database'", "it creates and alters the table, and 'penstock_offsets'")
+SINK = DatabaseUser(
+    "the sink 'database'", "it creates and alters the table, and 'penstock_offsets'"
+)
 
 
 @dataclass(frozen=True)

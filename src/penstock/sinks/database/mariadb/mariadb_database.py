@@ -122,9 +122,7 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def translated(
-    error: pymysql.MySQLError, address: Address, user: DatabaseUser = SINK
-) -> Exception:
+def translated(error: pymysql.MySQLError, address: Address, user: DatabaseUser = SINK) -> Exception:
     """Return what the error means for the engine: come back later, a row is bad, or the settings are."""
     number = error.args[0] if error.args else 0
     cause = getattr(error, "original_exception", None)
