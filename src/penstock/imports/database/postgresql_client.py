@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, cast
 
 import psycopg
@@ -14,12 +13,8 @@ from psycopg import errors as pgerrors
 
 from penstock.errors import ConfigError, TransientError
 from penstock.imports.database import postgresql_catalog as catalog
-from penstock.imports.database.database_client import (
-    ROWS_AT_ONCE,
-    SOURCE,
-    PercentDialect,
-    SqlClient,
-)
+from penstock.imports.database.database_client import SOURCE, PercentDialect, SqlClient
+from penstock.imports.database.postgresql_copy import copied
 from penstock.imports.database.postgresql_types import declared, expression
 from penstock.imports.database.table_range import (
     INCREMENTING,
@@ -40,7 +35,6 @@ from penstock.sinks.database.sql_dialect import SqlDialect
 
 # A table that is not there, and one that the user may not read; other errors of this kind are of SQL.
 _OF_SETTINGS = ("42P01", "42501")
-_BYTES_AT_ONCE = 8 << 20
 _SETTINGS = (
     "SET default_transaction_read_only = on",
     "SET timezone = 'UTC'",
@@ -174,46 +168,28 @@ class PostgreSQLClient(SqlClient):
         select = (
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
         )
-        copy = f"COPY ({select}) TO STDOUT (FORMAT csv)"
-        if not values:  # psycopg takes such a statement as it is
-            copy = copy.replace("%%", "%")
         names = [f"c{at}" for at in range(len(wanted))]
-        with self._copied(copy, values) as lines:
-            for chunk in _chunks(lines):
-                table = _parsed(chunk, names)
-                arrays = [column.combine_chunks() for column in table.columns]
-                last = [each[-1].as_py() for each in arrays[len(columns) :]]
-                yield Rows(arrays[: len(columns)], table.num_rows, self.position_values(span, last))
-
-    @contextmanager
-    def _copied(self, statement: str, values: list[Value]) -> Iterator[Iterator[Any]]:
+        done = False
         try:
             with self._translated():
-                try:
-                    with self._connection.cursor().copy(cast(Any, statement), values) as data:
-                        yield iter(data)
-                except pgerrors.UndefinedColumn as error:
-                    # They were asked for a moment ago.
-                    raise TransientError(
-                        f"the columns changed before they were read: {error.diag.message_primary}"
-                    ) from None
-        except GeneratorExit:
-            # Rows that nobody wants are still on their way.
-            self.close()
-            raise
+                for part in self._parts(f"COPY ({select}) TO STDOUT (FORMAT csv)", values):
+                    table = _parsed(part, names)
+                    arrays = [column.combine_chunks() for column in table.columns]
+                    last = [each[-1].as_py() for each in arrays[len(columns) :]]
+                    found = self.position_values(span, last)
+                    yield Rows(arrays[: len(columns)], table.num_rows, found)
+            done = True
+        finally:
+            if not done:  # rows that nobody wants are still on their way
+                self.close()
 
-
-def _chunks(lines: Iterator[Any]) -> Iterator[bytes]:
-    """Join lines, each of which is a row, up to a size."""
-    while found := list(islice(lines, 1000)):
-        size, count = sum(map(len, found)), len(found)
-        while size < _BYTES_AT_ONCE and count < ROWS_AT_ONCE:
-            if not (more := list(islice(lines, 1000))):
-                break
-            found += more
-            size += sum(map(len, more))
-            count += len(more)
-        yield b"".join(found)
+    def _parts(self, statement: str, values: Sequence[Value]) -> Iterator[bytes]:
+        try:
+            yield from copied(self._connection, statement, values)
+        except pgerrors.UndefinedColumn as error:
+            # They were asked for a moment ago.
+            said = error.diag.message_primary
+            raise TransientError(f"the columns changed before they were read: {said}") from None
 
 
 def _parsed(chunk: bytes, names: list[str]) -> pa.Table:
