@@ -19,7 +19,7 @@ from penstock.imports.positions import key_of
 from penstock.testing import eventually
 
 
-class Place:
+class Target:
     """A database, with a table of its own for the test."""
 
     def __init__(self, kind: str, options: dict[str, Any], connect: Any, mark: str) -> None:
@@ -60,21 +60,21 @@ class Place:
 
 
 @pytest.fixture(params=["postgresql", "mariadb", "sqlite", "sqlalchemy"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
     kind = request.param
     if kind == "postgresql":
         server = request.getfixturevalue("postgres")
         options = {"url": server.url, "password": postgres_server.PASSWORD}
-        made = Place(kind, options, server.connect, "%s")
+        made = Target(kind, options, server.connect, "%s")
     elif kind == "mariadb":
         server = request.getfixturevalue("mariadb")
         options = {"url": server.url, "password": mariadb_server.PASSWORD}
-        made = Place(kind, options, server.connect, "%s")
+        made = Target(kind, options, server.connect, "%s")
     else:
         file = tmp_path / "shop.db"
         scheme = "sqlite" if kind == "sqlite" else "sqlite+pysqlite"
         options = {"url": f"{scheme}:///{file}"}
-        made = Place(kind, options, lambda: sqlite3.connect(file), "?")
+        made = Target(kind, options, lambda: sqlite3.connect(file), "?")
     made.run(
         "DROP TABLE IF EXISTS {t}",
         "CREATE TABLE {t} (id BIGINT PRIMARY KEY, at TIMESTAMP NULL, name VARCHAR(20))",
@@ -83,7 +83,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     made.run("DROP TABLE {t}")
 
 
-def test_incrementing_reads_each_new_row_once_in_order(place: Place) -> None:
+def test_incrementing_reads_each_new_row_once_in_order(place: Target) -> None:
     place.fill(1, 2501)
     with place.rounds(mode="incrementing", incrementing_column="id") as rounds:
         assert rounds.run() == 2500
@@ -99,7 +99,7 @@ def test_incrementing_reads_each_new_row_once_in_order(place: Place) -> None:
         assert (topic, key) == (place.table.replace(" ", "-").replace("%", "-"), b"1")
 
 
-def test_timestamp_reads_changed_rows_again_and_never_cuts_rows_of_one_time(place: Place) -> None:
+def test_timestamp_reads_changed_rows_again_and_never_cuts_rows_of_one_time(place: Target) -> None:
     place.fill(1, 501)
     with place.rounds(mode="timestamp", timestamp_column="at", max_records=150) as rounds:
         assert rounds.run() == 500
@@ -112,7 +112,7 @@ def test_timestamp_reads_changed_rows_again_and_never_cuts_rows_of_one_time(plac
         assert rounds.run() == 0
 
 
-def test_both_columns_cut_pages_anywhere(place: Place) -> None:
+def test_both_columns_cut_pages_anywhere(place: Target) -> None:
     place.run(*(f"INSERT INTO {{t}} VALUES ({n}, '2024-01-01 00:00:00', 'x')" for n in (3, 1, 2)))
     place.insert((4, "2023-01-01 00:00:00"), (5, "2024-01-02 00:00:00"))
     options = {"timestamp_column": "at", "incrementing_column": "id", "max_records": 2}
@@ -126,7 +126,7 @@ def test_both_columns_cut_pages_anywhere(place: Place) -> None:
         assert rounds.column("id")[5:] == [6]
 
 
-def test_bulk_reads_everything_again_after_each_interval(place: Place) -> None:
+def test_bulk_reads_everything_again_after_each_interval(place: Target) -> None:
     place.fill(1, 26)
     with place.rounds(mode="bulk", poll=0.2, max_records=10) as rounds:
         assert rounds.run() == 25
@@ -138,7 +138,7 @@ def test_bulk_reads_everything_again_after_each_interval(place: Place) -> None:
         assert list(rounds.positions.values()) == [{"load": 3, "finished": True}]
 
 
-def test_a_bulk_load_that_was_ended_goes_on_after_its_last_row(place: Place) -> None:
+def test_a_bulk_load_that_was_ended_goes_on_after_its_last_row(place: Target) -> None:
     place.fill(1, 26)
     with place.rounds(mode="bulk", max_records=10) as rounds:
         (part,) = rounds.system.pending({})
@@ -150,7 +150,7 @@ def test_a_bulk_load_that_was_ended_goes_on_after_its_last_row(place: Place) -> 
         assert rounds.column("id") == list(range(11, 26))
 
 
-def test_bulk_without_a_key_is_one_transaction_and_an_empty_table_is_a_load(place: Place) -> None:
+def test_bulk_without_a_key_is_one_transaction_and_an_empty_table_is_a_load(place: Target) -> None:
     place.run("DROP TABLE {t}", "CREATE TABLE {t} (id BIGINT, at TIMESTAMP NULL, name VARCHAR(20))")
     with place.rounds(mode="bulk") as rounds:
         assert rounds.run() == 0
@@ -161,7 +161,7 @@ def test_bulk_without_a_key_is_one_transaction_and_an_empty_table_is_a_load(plac
         assert rounds.records[0][1] is None
 
 
-def test_a_query_is_read_by_its_columns(place: Place) -> None:
+def test_a_query_is_read_by_its_columns(place: Target) -> None:
     place.fill(1, 11)
     query = f"SELECT id AS number, 'a%b' AS mark FROM {place.quoted} WHERE name LIKE '%n' ;"
     options = {"tables": [], "query": query, "topic": "numbers", "key": "number"}
@@ -172,7 +172,7 @@ def test_a_query_is_read_by_its_columns(place: Place) -> None:
         assert rounds.positions == {'{"query":"query"}': {"incrementing": 10}}
 
 
-def test_a_new_column_is_in_the_next_records(place: Place) -> None:
+def test_a_new_column_is_in_the_next_records(place: Target) -> None:
     place.fill(1, 4)
     with place.rounds(mode="incrementing", incrementing_column="id") as rounds:
         assert rounds.run() == 3
@@ -183,7 +183,7 @@ def test_a_new_column_is_in_the_next_records(place: Place) -> None:
         assert rounds.rows[-1]["extra"] == "e"
 
 
-def test_a_changed_mode_does_not_take_the_position_for_its_own(place: Place) -> None:
+def test_a_changed_mode_does_not_take_the_position_for_its_own(place: Target) -> None:
     place.fill(1, 4)
     with place.rounds(mode="timestamp", timestamp_column="at") as rounds:
         rounds.positions = {
@@ -195,5 +195,5 @@ def test_a_changed_mode_does_not_take_the_position_for_its_own(place: Place) -> 
             rounds.run()
 
 
-def _schema(place: Place) -> str:
+def _schema(place: Target) -> str:
     return {"postgresql": "public", "mariadb": "penstock"}.get(place.kind, "main")

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 import pyarrow as pa
 
 from penstock.config.logs import event_logger
-from penstock.errors import ConfigError, PenstockError, nearest
+from penstock.errors import ConfigError, nearest
 from penstock.imports.database.database_client import DatabaseClient
 from penstock.imports.database.database_part import (
     DatabasePart,
@@ -79,7 +79,7 @@ class DatabaseSystem(System):
             if self._client is None:
                 self._client = open_client(self._reading.address)
             yield self._client
-        except PenstockError:
+        except BaseException:
             self.close()
             raise
 

@@ -155,7 +155,7 @@ class MariaDBClient(SqlClient):
                 cursor.close()
             done = True
         finally:
-            if not done:  # rows that nobody wants are still on their way
+            if not done:  # the rest of the rows is still on its way
                 self.close()
 
     def _execute(self, cursor: SSCursor, statement: str, values: list[Value]) -> None:

@@ -42,7 +42,7 @@ WHERE q.seqcache > 1 ORDER BY 1 LIMIT 1
 """
 )
 
-# One row with a null for a view or a foreign table: who writes what is behind it cannot be seen.
+# One row with a null for a view or a foreign table: who writes the tables of it cannot be seen.
 WRITERS = (
     _FAMILY  # noqa: S608 - all constant
     + """

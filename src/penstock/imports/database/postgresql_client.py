@@ -180,7 +180,7 @@ class PostgreSQLClient(SqlClient):
                     yield Rows(arrays[: len(columns)], table.num_rows, found)
             done = True
         finally:
-            if not done:  # rows that nobody wants are still on their way
+            if not done:  # the rest of the rows is still on its way
                 self.close()
 
     def _parts(self, statement: str, values: Sequence[Value]) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ def copied(
 ) -> Iterator[bytes]:
     """Run a COPY with these values, which the driver quotes; yield parts of its output: whole rows."""
     pgconn = connection.pgconn
-    bound = psycopg.ClientCursor(connection).mogrify(statement, list(values))  # type: ignore[arg-type]
+    bound = psycopg.ClientCursor(connection).mogrify(statement, list(values))
     started = pgconn.exec_(bound.encode())
     if started.status != ExecStatus.COPY_OUT:
         raise pgerrors.error_from_result(started)

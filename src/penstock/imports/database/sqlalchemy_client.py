@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import datetime, timezone
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
-import msgspec
-import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy import exc
 
 from penstock.errors import ConfigError, TransientError
 from penstock.imports.database.database_client import ROWS_AT_ONCE, DatabaseClient
+from penstock.imports.database.sqlalchemy_types import declared_type, reading, seen_type
 from penstock.imports.database.table_range import (
     TIMESTAMP,
     OrderColumn,
@@ -26,19 +24,10 @@ from penstock.imports.database.table_range import (
     Value,
     Values,
 )
-from penstock.imports.database.text_columns import decimal_type
 from penstock.sinks.database.address import Address
 from penstock.sinks.database.database_api import Table
 
 _LOOKED_AT = 1000
-_TYPES: tuple[tuple[type, pa.DataType], ...] = (
-    (bool, pa.bool_()),
-    (int, pa.int64()),
-    (float, pa.float64()),
-    (bytes, pa.binary()),
-    (datetime, pa.timestamp("us")),
-    (date, pa.date32()),
-)
 
 
 class SQLAlchemyClient(DatabaseClient):
@@ -108,8 +97,8 @@ class SQLAlchemyClient(DatabaseClient):
             self._connection.rollback()
         columns = []
         for at, name in enumerate(names):
-            type_ = _declared_type(declared.get(name)) or _seen_type([row[at] for row in rows])
-            columns.append(SourceColumn(name, type_, _reading(type_)))
+            type_ = declared_type(declared.get(name)) or seen_type([row[at] for row in rows])
+            columns.append(SourceColumn(name, type_, reading(type_)))
         return columns
 
     def _declared(self, relation: Relation) -> dict[str, Any]:
@@ -226,48 +215,3 @@ def _parameter(column: OrderColumn, value: Value) -> Any:
         return datetime.fromisoformat(value)
     except ValueError:
         return value
-
-
-def _declared_type(declared: Any) -> pa.DataType | None:
-    """Return the type for one of SQLAlchemy's; None where the values decide."""
-    if isinstance(declared, sa.Numeric) and not isinstance(declared, sa.Float):
-        if declared.precision is None:
-            return pa.string()
-        return decimal_type(declared.precision, declared.scale or 0)
-    if isinstance(declared, sa.DateTime) and declared.timezone:
-        return pa.timestamp("us", "UTC")
-    kinds = (
-        (sa.Boolean, pa.bool_()), (sa.Integer, pa.int64()), (sa.Float, pa.float64()),
-        (sa.DateTime, pa.timestamp("us")), (sa.Date, pa.date32()), (sa.LargeBinary, pa.binary()),
-        (sa.String, pa.string()),
-    )  # fmt: skip
-    return next((type_ for kind, type_ in kinds if isinstance(declared, kind)), None)
-
-
-def _seen_type(values: list[Any]) -> pa.DataType:
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) != 1:
-        return pa.string()
-    kind = kinds.pop()
-    aware = kind is datetime and any(value is not None and value.tzinfo for value in values)
-    if aware:
-        return pa.timestamp("us", "UTC")
-    return next((type_ for each, type_ in _TYPES if kind is each), pa.string())
-
-
-def _reading(type_: pa.DataType) -> Any:
-    return _texts if pa.types.is_string(type_) else partial(pa.array, type=type_)
-
-
-def _texts(values: Sequence[Any]) -> pa.Array:
-    return pa.array([_text(value) for value in values], pa.string())
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (dict, list)):
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    return f"{value.total_seconds()} s" if isinstance(value, timedelta) else str(value)
