@@ -16,12 +16,13 @@ __version__ = "0.1.0"
 _NAMES = {
     "penstock.config": ("Connection", "find_connection"),
     "penstock.embedded": ("Broker", "SchemaRegistry"),
-    "penstock.engine": ("Progress", "Running", "State", "start"),
+    "penstock.engine": ("Progress", "Running", "State"),
     "penstock.errors": ("PenstockError",),
     "penstock.formats.avro": ("Avro",),
     "penstock.formats.json_schema": ("JsonSchema",),
     "penstock.formats.protobuf": ("Protobuf",),
     "penstock.formats.registry": ("Registry",),
+    "penstock.imports": ("start",),
     "penstock.jobs": (
         "Job",
         "Table",
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
     from penstock.engine import Progress as Progress
     from penstock.engine import Running as Running
     from penstock.engine import State as State
-    from penstock.engine import start as start
     from penstock.errors import PenstockError as PenstockError
     from penstock.formats.avro import Avro as Avro
     from penstock.formats.json_schema import JsonSchema as JsonSchema
     from penstock.formats.protobuf import Protobuf as Protobuf
     from penstock.formats.registry import Registry as Registry
+    from penstock.imports import start as start
     from penstock.jobs import Job as Job
     from penstock.jobs import Table as Table
     from penstock.jobs import cancel as cancel

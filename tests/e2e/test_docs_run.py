@@ -248,10 +248,17 @@ def tokens(reader: Reader) -> None:
     reader.names["fetch_token"] = lambda: "a-token"
 
 
+def log_files(reader: Reader) -> None:
+    """A folder with a log, as a program writes it."""
+    (reader.folder / "logs").mkdir()
+    (reader.folder / "logs" / "app.log").write_text("started\n2 orders\nstopped\n")
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
+    "docs/imports.md": log_files,
     "docs/jobs.md": jobs,
     "docs/many-pipelines.md": three_pipelines,
     "docs/promises.md": dead_letters,

@@ -82,8 +82,8 @@ def test_the_json_schema_for_editors_stands_on_its_own() -> None:
 
     refs = set(re.findall(r"'\$ref': '#/\$defs/(\w+)'", str(schema)))
     assert refs <= set(schema["$defs"])
-    (kafka,) = schema["properties"]["source"]["oneOf"]
-    kafka = kafka.get("oneOf", [kafka])[0]
+    forms = [form.get("oneOf", [form])[0] for form in schema["properties"]["source"]["oneOf"]]
+    (kafka,) = [form for form in forms if "kafka" in form["properties"]]
     start = kafka["properties"]["kafka"]["anyOf"][0]["properties"]["start"]["anyOf"]
     assert [list(form["properties"]) for form in start if "properties" in form] == [
         ["timestamp"],

@@ -16,13 +16,14 @@ from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.engine import Progress, Running, State
 from penstock.errors import PenstockError
+from penstock.imports import ImportRunning
 
 _COLOURS = {State.RUNNING: "green", State.STOPPED: "dim", State.FAILED: "bold red"}
 _COLUMNS = ("pipeline", "state", "batches", "rows", "rows/s", "lag", "failed", "lost", "last batch")
 _LINE_EVERY = 5.0
 
 
-def watch(*running: Running, until: Callable[[], bool] = lambda: False) -> None:
+def watch(*running: Running | ImportRunning, until: Callable[[], bool] = lambda: False) -> None:
     """Show pipelines until all have ended or `until` returns true; raise the error of a failed one."""
     console = messages()
     if console.is_terminal:
@@ -41,7 +42,7 @@ def watch(*running: Running, until: Callable[[], bool] = lambda: False) -> None:
         one.wait(0)
 
 
-def _have_ended(running: Sequence[Running], seconds: float) -> bool:
+def _have_ended(running: Sequence[Running | ImportRunning], seconds: float) -> bool:
     """Wait for a running pipeline for a moment; return whether all have ended."""
     active = [one for one in running if one.is_active]
     with suppress(PenstockError):  # raised at the end, when the others have ended too
@@ -66,7 +67,7 @@ def summary(progress: Progress) -> str:
     return line + (f"; {printable(mask(progress.last_error or ''))}" if waiting else "")
 
 
-def _view(running: Sequence[Running]) -> RenderableType:
+def _view(running: Sequence[Running | ImportRunning]) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in _COLUMNS:
         table.add_column(column, justify="left" if column in ("pipeline", "state") else "right")

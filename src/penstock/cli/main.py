@@ -36,6 +36,9 @@ COMMANDS = {
     "groups": Entry(
         "penstock.cli.group_commands:app", "Consumer groups: lag, reset, delete.", True
     ),
+    "offsets": Entry(
+        "penstock.cli.offset_commands:app", "How far imports have read: list, set, reset.", True
+    ),
     "acls": Entry("penstock.cli.acl_commands:app", "List, add and remove ACLs.", True),
     "cluster": Entry(
         "penstock.cli.cluster_commands:cluster", "Show the cluster and its brokers.", True

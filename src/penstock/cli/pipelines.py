@@ -59,19 +59,22 @@ def run(
     _refuse_duplicate_names(files, pipelines)
     # Spark is imported only when the definition is valid, so mistakes are reported immediately.
     from penstock.cli.live_progress import summary, watch  # noqa: PLC0415
-    from penstock.engine import Running, start, stop_session  # noqa: PLC0415
+    from penstock.engine import Running, stop_session  # noqa: PLC0415
+    from penstock.imports import ImportRunning, start  # noqa: PLC0415
 
     fetch_shown(jars.SPARK_GROUPS)
     say(f"starting {', '.join(one.name for one in pipelines)} (Spark {pipelines[0].spark.master})")
     with interruptible() as interrupted, ExitStack() as stack:
         stack.callback(stop_session)
-        running: list[Running] = []
+        running: list[Running | ImportRunning] = []
         for one in pipelines:
             if not interrupted.is_set():
-                running.append(stack.enter_context(start(one, once=once)))
+                started: Running | ImportRunning = start(one, once=once)
+                running.append(started)
+                stack.callback(started.stop)
         watch(*running, until=interrupted.is_set)
         with ThreadPoolExecutor(len(pipelines)) as stopping:
-            list(stopping.map(Running.stop, running))
+            list(stopping.map(lambda one: one.stop(), running))
         for ended in running:
             say(summary(ended.progress()))
     if interrupted.is_set():

@@ -76,7 +76,8 @@ def _moved(value: Any) -> Any:
 
 def _named(pipeline: Pipeline) -> Iterator[str]:
     """Yield the modules of the pipeline's components, and those of the functions they name."""
-    for whole in (pipeline.decode, *pipeline.steps, pipeline.sink, pipeline.dead_letter_sink):
+    sinks = pipeline.sink, pipeline.dead_letter_sink
+    for whole in (pipeline.source, pipeline.decode, *pipeline.steps, *sinks):
         for part in parts_of(whole):
             yield type(part).__module__
             for function in functions_of(part).values():

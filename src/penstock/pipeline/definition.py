@@ -18,7 +18,8 @@ from penstock.config import Connection, find_connection
 from penstock.config.models import SafeModel
 from penstock.errors import DefinitionError
 from penstock.pipeline.batch import Delivery
-from penstock.pipeline.derived_names import dead_letters_of, reserved_by
+from penstock.pipeline.derived_names import dead_letters_of, imported_into, reserved_by
+from penstock.pipeline.importing import Import, checked_template
 from penstock.pipeline.problems import problems_of
 from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
 from penstock.pipeline.stateful import Stateful, misplaced
@@ -170,6 +171,32 @@ class Pipeline(SafeModel):
         return self
 
     @model_validator(mode="after")
+    def _import_is_possible(self) -> Pipeline:
+        source = self.source
+        if not isinstance(source, Import):
+            return self
+        if self.delivery not in source.delivers:
+            can = ", ".join(sorted(delivery.value for delivery in source.delivers))
+            raise PydanticCustomError(
+                "delivery",
+                f"the source {source.name!r} cannot promise {self.delivery.value}: "
+                f"{source.why_not}; it can promise {can}",
+            )
+        letters = self.dead_letters
+        if letters and not (letters.name == "kafka" and letters.model_fields_set <= {"topic"}):
+            raise PydanticCustomError(
+                "dead_letters",
+                "the dead letters of an import are written in the transaction of its records: given the "
+                f"sink {letters.name!r}; give the name of a topic of the same cluster, or leave it out",
+            )
+        if self.only_imports and not source.topic:
+            try:
+                checked_template(self._sink_topic, source.topic_names)
+            except ValueError as error:
+                raise PydanticCustomError("sink", "{error}", {"error": str(error)}) from None
+        return self
+
+    @model_validator(mode="after")
     def _at_most_once_commits(self) -> Pipeline:
         if self.delivery is Delivery.AT_MOST_ONCE and not self.commit:
             raise PydanticCustomError(
@@ -249,6 +276,25 @@ class Pipeline(SafeModel):
                 {"topic": topic},
             )
         return self
+
+    @property
+    def only_imports(self) -> bool:
+        """Return whether records go as they are from an import into the topic of the sink."""
+        plain = self.sink.name == "kafka" and self.sink.model_fields_set <= {"topic"}
+        imported = isinstance(self.source, Import)
+        return imported and plain and self.decode.name == "raw" and not self.steps
+
+    @property
+    def _sink_topic(self) -> str:
+        return str(getattr(self.sink, "topic", ""))
+
+    def imported(self) -> Pipeline:
+        """Return the pipeline with the topic that its import fills, where it has an import."""
+        source = self.source
+        if not isinstance(source, Import) or source.topic:
+            return self
+        topic = self._sink_topic if self.only_imports else imported_into(self.name)
+        return self.model_copy(update={"source": source.into(topic)})
 
     @property
     def group_id(self) -> str:

@@ -6,7 +6,17 @@ import re
 
 # `NAME.sink`: the group in which the sink `kafka` commits its marks; its transactions begin with it, too.
 # `NAME.dead-letters`: the topic of dead letters, and the name of their marks in any sink.
+# Not reserved: `NAME.in`, the topic of an import, and `NAME.import`, with which its transactions begin.
 _DERIVED = re.compile(r"(?P<pipeline>.+?)\.(?:sink|dead-letters)(?:\..*)?")
+
+
+def imported_into(pipeline: str) -> str:
+    """Return the topic between an import and the steps of its pipeline.
+
+    >>> imported_into("orders")
+    'orders.in'
+    """
+    return f"{pipeline}.in"
 
 
 def dead_letters_of(pipeline: str) -> str:

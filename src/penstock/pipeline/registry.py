@@ -18,7 +18,7 @@ from penstock.pipeline.stateful import Stateful
 
 GROUP = "penstock.components"
 # Earlier names, which definitions may still have.
-ALIASES = {("sink", "jdbc"): "database"}
+ALIASES = {("sink", "jdbc"): "database", ("source", "jdbc"): "database"}
 
 
 @cache
@@ -138,7 +138,7 @@ def _under(name: str, line: Any) -> Any:
     kind = line["type"]
     if kind in ("missing", "extra_forbidden"):
         return {"type": kind, "loc": (name, *line["loc"]), "input": given}
-    custom = PydanticCustomError(kind, message.replace("{", "{{").replace("}", "}}"))
+    custom = PydanticCustomError(kind, "{reason}", {"reason": message})
     return {"type": custom, "loc": (name, *line["loc"]), "input": given}
 
 

@@ -206,9 +206,9 @@ _IN_SQLITE = (
     "penstock.sinks.database.sqlite.sqlite_database:SQLiteSession.commit|after|4",
 )
 _IN_TASK = (
-    "penstock.sinks.kafka.kafka_transaction:Transaction.send|after|1",
-    "penstock.sinks.kafka.kafka_transaction:Transaction.commit|before|1",
-    "penstock.sinks.kafka.kafka_transaction:Transaction.commit|after|1",
+    "penstock.kafka.producing.record_transaction:Transaction.send|after|1",
+    "penstock.kafka.producing.record_transaction:Transaction.commit|before|1",
+    "penstock.kafka.producing.record_transaction:Transaction.commit|after|1",
 )
 _KEY = ["kafka_partition", "kafka_offset"]
 

@@ -10,10 +10,10 @@ import pytest
 from penstock.config import Connection
 from penstock.errors import FencedError
 from penstock.kafka import Admin
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.sinks.kafka import claiming
 from penstock.sinks.kafka.claiming import Claim, stored_marks
 from penstock.sinks.kafka.kafka_marks import Marks, note_of
-from penstock.sinks.kafka.kafka_transaction import Transaction
 from penstock.sinks.kafka.task_marks import to_claim
 
 
@@ -47,7 +47,7 @@ def test_an_earlier_epoch_leaves_the_transactions_of_a_later_one_alone(
         with pytest.raises(FencedError, match="the sink has epoch 8, this process has 7"):
             earlier._take_over(whole, others[0])
         marks = Marks(connection, others[0].group)
-        running.commit({others[0].spans[0]: note_of("p~8~0~0", 0)}, marks.metadata())
+        marks.commit(running, {others[0].spans[0]: note_of("p~8~0~0", 0)})
         marks.close()
 
     assert epochs(connection, scopes) == {8}

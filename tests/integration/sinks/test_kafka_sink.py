@@ -17,10 +17,10 @@ from penstock import Admin, Connection, Consumer, start
 from penstock.embedded import Broker, Security
 from penstock.errors import ConfigError, FencedError, RefusedError, TerminalError
 from penstock.kafka import Acl
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline import CLAIMED, Batch, Delivery, Mark, Opening, Reading, Writer
 from penstock.record import Record
 from penstock.sinks.kafka import KafkaSink, through_spark
-from penstock.sinks.kafka.kafka_transaction import Transaction
 from penstock.sources.kafka import KafkaSource
 from penstock.testing import eventually, fill, read_all
 

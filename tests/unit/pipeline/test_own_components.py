@@ -35,8 +35,10 @@ def test_components_of_another_package_are_read_by_name(
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
-def test_a_component_takes_at_most_40_lines(module: Path) -> None:
-    assert len(module.read_text().splitlines()) <= 40
+def test_a_component_is_one_short_file(module: Path) -> None:
+    # An import has two sides: what the driver asks, and what a task reads.
+    limit = 60 if module.stem.endswith("_source") else 40
+    assert len(module.read_text().splitlines()) <= limit
 
 
 @pytest.mark.parametrize("name", ["lines_sink", "mask_step"])

@@ -32,6 +32,19 @@ FORMS = "postgresql://user@host:5432/database, mariadb://user@host:3306/database
 
 
 @dataclass(frozen=True)
+class DatabaseUser:
+    """The component that uses a database, as messages name it, and the rights that it needs."""
+
+    name: str
+    needs: str
+
+
+SINK = DatabaseUser(
+    "the sink 'database'", "it creates and alters the table, and 'penstock_offsets'"
+)
+
+
+@dataclass(frozen=True)
 class Address:
     """A database's address, safe to print; the password is a separate field.
 

@@ -15,10 +15,10 @@ from functools import partial
 from penstock.config import Connection
 from penstock.errors import FencedError
 from penstock.kafka import GroupOffsets
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline import CLAIMED, LastWrite, Mark, Partition, is_repetition, refuse_claim
 from penstock.pipeline.source_log import Span
 from penstock.sinks.kafka.kafka_marks import Marks, marks_in, note_of
-from penstock.sinks.kafka.kafka_transaction import Transaction
 from penstock.sinks.kafka.task_marks import Stored, TaskScope
 
 _AT_ONCE = 8
@@ -67,7 +67,7 @@ class Claim:
                     self._refuse_later(stored)
                 transaction.begin()
                 claimed = dict(self._claimed(span, stored) for span in scope.spans)
-                transaction.commit(claimed, marks.metadata())
+                marks.commit(transaction, claimed)
                 return stored
         finally:
             marks.close()

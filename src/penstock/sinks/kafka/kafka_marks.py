@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -12,6 +12,7 @@ from penstock.config import Connection
 from penstock.kafka.bounded import settled
 from penstock.kafka.handle import Handle
 from penstock.kafka.partitions import raise_errors_of
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline import Mark
 from penstock.pipeline.source_log import Span
 from penstock.sinks.kafka.task_marks import Stored
@@ -46,9 +47,13 @@ class Marks:
             ((each.topic, each.partition), each.offset, each.metadata) for each in committed
         )
 
-    def metadata(self) -> Any:
-        """Return what a transaction needs to know of the group."""
-        return self._client.consumer_group_metadata()
+    def commit(self, transaction: Transaction, notes: Mapping[Span, str]) -> None:
+        """Commit a transaction together with marks: the ends of these spans."""
+        marks = [
+            TopicPartition(span.topic, span.partition, span.end, metadata=note)
+            for span, note in notes.items()
+        ]
+        transaction.commit(marks, self._client.consumer_group_metadata())
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -22,9 +22,9 @@ from penstock.errors import (
 )
 from penstock.kafka.error_table import Group, group
 from penstock.kafka.kafka_errors import reason
+from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline import Mark
 from penstock.sinks.kafka.kafka_marks import Marks, note_of
-from penstock.sinks.kafka.kafka_transaction import Transaction
 from penstock.sinks.kafka.task_marks import TaskScope
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Task(Struct, frozen=True):
                     transaction.send(batch, self.topic)
                 require_the_end()
                 notes = {span: note_of(self.label, span.start) for span in scope.spans}
-                transaction.commit(notes, marks.metadata())
+                marks.commit(transaction, notes)
         finally:
             marks.close()
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, BooleanType, DataType
 
 from penstock.errors import ConfigError, RefusedError, TransientError
-from penstock.sinks.database.address import Address, truth
+from penstock.sinks.database.address import SINK, Address, DatabaseUser, truth
 from penstock.sinks.database.database_api import Database, Form, Layout
 from penstock.sinks.database.mariadb.mariadb_session import MariaDBSession, OwnFilesOnly
 from penstock.sinks.database.mariadb.mariadb_types import known
@@ -38,12 +38,13 @@ class MariaDB(Database):
     def session(self) -> Iterator[MariaDBSession]:
         """Open a session: closed on every path."""
         try:
-            with closing(self._connect()) as connection:
+            with closing(self.connect()) as connection:
                 yield MariaDBSession(connection)
         except pymysql.MySQLError as error:
-            raise _translated(error, self.address) from None
+            raise translated(error, self.address) from None
 
-    def _connect(self) -> OwnFilesOnly:
+    def connect(self) -> OwnFilesOnly:
+        """Return a new connection."""
         address = self.address
         secret = address.password
         context = secured(address.options)
@@ -121,7 +122,7 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _translated(error: pymysql.MySQLError, address: Address) -> Exception:
+def translated(error: pymysql.MySQLError, address: Address, user: DatabaseUser = SINK) -> Exception:
     """Return what the error means for the engine: come back later, a row is bad, or the settings are."""
     number = error.args[0] if error.args else 0
     cause = getattr(error, "original_exception", None)
@@ -133,9 +134,9 @@ def _translated(error: pymysql.MySQLError, address: Address) -> Exception:
     said = address.masked(str(error.args[1] if len(error.args) > 1 else error))
     if number in _SETTINGS:
         return ConfigError(
-            f"the sink 'database' cannot work with {address.url}: {said}; check user, password, "
-            "database, the user's rights (it creates and alters the table, and 'penstock_offsets'), and "
-            "that the server allows local_infile"
+            f"{user.name} cannot work with {address.url}: {said}; check user, password, database, "
+            f"the user's rights ({user.needs})"
+            + (", and that the server allows local_infile" if user is SINK else "")
         )
     if number in _REFUSED or isinstance(error, (pymysql.DataError, pymysql.IntegrityError)):
         return RefusedError(said)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, DataType
 
 from penstock.errors import ConfigError, RefusedError, TransientError
-from penstock.sinks.database.address import Address
+from penstock.sinks.database.address import SINK, Address, DatabaseUser
 from penstock.sinks.database.database_api import Database, Form, Layout
 from penstock.sinks.database.postgresql.binary import binary
 from penstock.sinks.database.postgresql.postgresql_session import PostgreSQLSession
@@ -74,13 +74,14 @@ class PostgreSQL(Database):
     def session(self) -> Iterator[PostgreSQLSession]:
         """Open a session: closed on every path."""
         try:
-            with self._connect() as connection:
+            with self.connect() as connection:
                 yield PostgreSQLSession(connection)
                 connection.rollback()
         except psycopg.Error as error:
-            raise _translated(error, self.address) from None
+            raise translated(error, self.address) from None
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> psycopg.Connection[Any]:
+        """Return a new connection."""
         secret = self.address.password
         options = {k: v for k, v in _DEFAULTS.items() if k not in self.address.options}
         options |= secured(self.address.options)
@@ -116,7 +117,7 @@ def _for_csv(column: Column, kind: DataType) -> Column:
     return textual(column, kind)
 
 
-def _translated(error: psycopg.Error, address: Address) -> Exception:
+def translated(error: psycopg.Error, address: Address, user: DatabaseUser = SINK) -> Exception:
     """Return what the error means for the engine: come back later, a row is bad, or the settings are."""
     # The server's message, on one line and without the statement.
     parts = (error.diag.message_primary, error.diag.message_detail, error.diag.context)
@@ -127,9 +128,8 @@ def _translated(error: psycopg.Error, address: Address) -> Exception:
         return RefusedError(message)
     if state.startswith(_SETTINGS) or (not state and any(word in message for word in _WORDS)):
         return ConfigError(
-            f"the sink 'database' cannot work with {address.url}: {message}; check user, password, "
-            "database, schema and the user's rights (it creates and alters the table, and "
-            "'penstock_offsets')"
+            f"{user.name} cannot work with {address.url}: {message}; check user, password, "
+            f"database, schema and the user's rights ({user.needs})"
         )
     if state.startswith(_AWAY) or isinstance(
         error, (psycopg.OperationalError, psycopg.InterfaceError)

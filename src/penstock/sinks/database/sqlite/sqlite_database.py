@@ -75,7 +75,7 @@ class SQLite(Database):
         said = str(error)
         if isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError)):
             return RefusedError(said)
-        if isinstance(error, sqlite3.OperationalError) and _is_away(error):
+        if isinstance(error, sqlite3.OperationalError) and is_away(error):
             return TransientError(f"{self.address.url} is busy: {said}")
         if isinstance(error, sqlite3.DatabaseError):
             return ConfigError(
@@ -202,7 +202,8 @@ class SQLiteSession(Session):
         self._connection.execute("COMMIT")
 
 
-def _is_away(error: sqlite3.OperationalError) -> bool:
+def is_away(error: sqlite3.OperationalError) -> bool:
+    """Return whether the file is locked or cannot be read now, and may be later."""
     code = getattr(error, "sqlite_errorcode", None)
     return str(error).startswith(_AWAY) if code is None else code & 0xFF in _AWAY_CODES
 

@@ -1,8 +1,8 @@
-"""Records from Arrow to librdkafka in one transaction, with as little Python for each as can be."""
+"""Records from Arrow to librdkafka in transactions, with as little Python for each as can be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise, repeat
 from time import monotonic
@@ -15,7 +15,6 @@ from penstock.config import Connection
 from penstock.errors import PenstockError, RefusedError, TransientError
 from penstock.kafka.handle import Handle
 from penstock.kafka.producing.transactions import Transactions
-from penstock.pipeline.source_log import Span
 
 _PATIENCE = 60.0
 _DEFAULTS = {
@@ -36,7 +35,7 @@ Message = tuple[Any, ...]
 
 
 class Transaction:
-    """A producer for one transaction. Made, it has fenced every earlier one of its name."""
+    """A producer for transactions, one by one. Made, it has fenced every earlier one of its name."""
 
     def __init__(self, connection: Connection, name: str, settings: dict[str, Any]) -> None:
         self._handle = Handle(
@@ -93,17 +92,14 @@ class Transaction:
             ) from None
         self._client.poll(0)
 
-    def commit(self, notes: Mapping[Span, str], group: Any) -> None:
-        """Deliver what waits, and let it be seen together with the marks: the ends of these spans."""
-        marks = [
-            TopicPartition(span.topic, span.partition, span.end, metadata=note)
-            for span, note in notes.items()
-        ]
+    def commit(self, marks: Sequence[TopicPartition] = (), group: Any = None) -> None:
+        """Deliver what waits, and let it be seen together with these offsets of a group."""
         left = self._client.flush(self._delivery_time)
         self._raise_failed()
         if left:
             raise self._too_slow(left)
-        self._transactions.send_places(marks, group, _PATIENCE)
+        if marks:
+            self._transactions.send_places([*marks], group, _PATIENCE)
         self._transactions.commit(_PATIENCE)
         self._open = False
 
@@ -152,7 +148,7 @@ def messages_of(batch: pa.RecordBatch, topic: str) -> Iterable[Message]:
     topics = batch.column("topic").to_pylist() if "topic" in names else repeat(topic)
     values = batch.column("value").to_pylist()
     keys = batch.column("key").to_pylist() if "key" in names else repeat(None)
-    if not names & {"partition", "headers"}:
+    if not names & {"partition", "headers", "timestamp"}:
         return zip(topics, values, keys)  # noqa: B905 - repeat has no end
     nothing = repeat(None)
     partitions = (
@@ -160,8 +156,11 @@ def messages_of(batch: pa.RecordBatch, topic: str) -> Iterable[Message]:
         if "partition" in names
         else repeat(_ANY_PARTITION)
     )
+    times = (
+        batch.column("timestamp").fill_null(0).to_pylist() if "timestamp" in names else repeat(0)
+    )
     headers = _headers(batch.column("headers")) if "headers" in names else nothing
-    return zip(topics, values, keys, partitions, nothing, nothing, repeat(0), headers)
+    return zip(topics, values, keys, partitions, nothing, nothing, times, headers)  # noqa: B905
 
 
 def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:

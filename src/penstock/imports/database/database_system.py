@@ -1,0 +1,220 @@
+"""A database as the driver sees it: which tables have rows that are safe to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+
+from penstock.config.logs import event_logger
+from penstock.errors import ConfigError, nearest
+from penstock.imports.database.database_client import DatabaseClient
+from penstock.imports.database.database_part import (
+    DatabasePart,
+    Reading,
+    open_client,
+    place_of,
+    require_columns,
+    values_of,
+)
+from penstock.imports.database.horizon import Horizon
+from penstock.imports.database.table_range import INCREMENTING, TIMESTAMP, Range, Relation
+from penstock.pipeline.importing import Part, Position, System, key_of
+from penstock.sinks.database.database_api import Table
+
+log = event_logger(__name__)
+# A clock of seconds, as columns of MariaDB and SQLite have it, shows another value after this time.
+_CLOCK_TICK = 1.0
+# How long the first reading waits for transactions that are running, beyond the delay, in seconds.
+_FIRST_WAIT = 30.0
+_LOOK_AGAIN = 0.1
+
+
+class DatabaseSystem(System):
+    """The tables or the query of one definition. The connection is made when it is needed."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        wanted: Sequence[str] | str,
+        topic_of: Callable[[Relation], str],
+        delay: float | None,
+        poll: float,
+    ) -> None:
+        self._reading = reading
+        # Names and patterns of tables, or the text of a query.
+        self._wanted = wanted
+        self._topic_of = topic_of
+        self._delay = delay
+        self._poll = poll
+        self._client: DatabaseClient | None = None
+        self._horizons: dict[Relation, Horizon] = {}
+        # Bulk: the number of the load of each table, and since when it is finished.
+        self._loads: dict[Relation, int] = {}
+        self._finished: dict[Relation, float] = {}
+
+    def pending(self, positions: Mapping[str, Position]) -> list[Part]:
+        """Return the tables that have rows after their positions, up to their horizons."""
+        with self._connected() as client:
+            relations = self._relations(client)
+            if not self._reading.order:
+                parts = [self._bulk_part(each, positions) for each in relations]
+                return [part for part in parts if part]
+            self._watch(client, relations)
+            return [part for each in relations if (part := self._part(client, each, positions))]
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    @contextmanager
+    def _connected(self) -> Iterator[DatabaseClient]:
+        try:
+            if self._client is None:
+                self._client = open_client(self._reading.address)
+            yield self._client
+        except BaseException:
+            self.close()
+            raise
+
+    # -- what is to be read
+
+    def _relations(self, client: DatabaseClient) -> list[Relation]:
+        if isinstance(self._wanted, str):
+            return [Relation(query=self._wanted)]
+        tables, schema = client.tables(), client.default_schema()
+        return [Relation(table) for table in chosen_tables(self._wanted, tables, schema)]
+
+    def _part(
+        self, client: DatabaseClient, relation: Relation, positions: Mapping[str, Position]
+    ) -> Part | None:
+        safe = self._horizons[relation].safe
+        if safe is None:
+            return None
+        order = self._reading.order
+        after = values_of(order, positions.get(key_of(place_of(relation))))
+        if not client.has_rows(relation, Range(order, after, (safe,))):
+            return None
+        return DatabasePart(relation, self._reading, self._topic_of(relation), upto=safe)
+
+    # -- the horizons
+
+    def _watch(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
+        """Move the horizons; the first value of each is waited for, so that it is read at once."""
+        new = [each for each in relations if each not in self._horizons]
+        for relation in new:
+            self._horizons[relation] = self._horizon(client, relation)
+        self._note_and_advance(client, relations)
+        deadline = time.monotonic() + (self._pause(client) + _FIRST_WAIT)
+        while waiting := [each for each in new if self._is_unread(each)]:
+            if time.monotonic() > deadline:
+                names = [str(each) for each in waiting]
+                log.warning("import_waits_for_transactions", relations=names)
+                return
+            time.sleep(_LOOK_AGAIN)
+            self._advance(client, waiting)
+
+    def _is_unread(self, relation: Relation) -> bool:
+        horizon = self._horizons[relation]
+        return horizon.safe is None and horizon.is_waiting
+
+    def _horizon(self, client: DatabaseClient, relation: Relation) -> Horizon:
+        order = self._reading.order
+        columns = client.columns(relation)
+        require_columns(relation, order, columns)
+        types = {column.name: column.type for column in columns}
+        for each in order:
+            if not _suits(each.role, types[each.name], is_free=client.default_delay == 0):
+                raise ConfigError(
+                    f"'{each.role}_column' is {each.name!r}, which is {types[each.name]} in {relation}; "
+                    f"allowed: {_ALLOWED[each.role]}"
+                )
+        if self._delay is None:
+            client.require_order(relation, order[0])
+        return Horizon(self._pause(client))
+
+    def _pause(self, client: DatabaseClient) -> float:
+        delay = self._delay if self._delay is not None else client.default_delay or 0.0
+        return max(delay, _CLOCK_TICK) if self._reading.order[0].role == TIMESTAMP else delay
+
+    def _note_and_advance(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
+        for relation in relations:
+            newest = client.newest(relation, self._reading.order[0])
+            self._horizons[relation].note(newest, time.monotonic())
+        self._advance(client, relations)
+
+    def _advance(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
+        for relation in relations:
+
+            def running(relation: Relation = relation) -> frozenset[str]:
+                if self._delay is not None:
+                    return frozenset()
+                return client.running(relation, self._reading.order[0])
+
+            self._horizons[relation].advance(time.monotonic(), running)
+
+    # -- bulk
+
+    def _bulk_part(self, relation: Relation, positions: Mapping[str, Position]) -> Part | None:
+        """Return the load that is due: one at the start, an interval after the last one another."""
+        position = positions.get(key_of(place_of(relation))) or {}
+        load, is_finished = position.get("load", 0), bool(position.get("finished"))
+        if relation not in self._loads:
+            self._loads[relation] = load + 1 if is_finished or not load else load
+        elif is_finished and load >= self._loads[relation]:
+            since = self._finished.setdefault(relation, time.monotonic())
+            if time.monotonic() - since < self._poll:
+                return None
+            del self._finished[relation]
+            self._loads[relation] = load + 1
+        return DatabasePart(
+            relation, self._reading, self._topic_of(relation), load=self._loads[relation]
+        )
+
+
+_ALLOWED = {
+    INCREMENTING: "a column of whole numbers that grow",
+    TIMESTAMP: "a column of dates with times (timestamp, timestamptz, datetime)",
+}
+
+
+def _suits(role: str, type_: pa.DataType, *, is_free: bool) -> bool:
+    """Return whether a column can have a role; SQLite has no types of times."""
+    if role == TIMESTAMP:
+        return pa.types.is_timestamp(type_) or (is_free and not pa.types.is_binary(type_))
+    unsigned = pa.types.is_decimal(type_) and type_.scale == 0
+    return bool(pa.types.is_integer(type_) or unsigned)
+
+
+def chosen_tables(wanted: Sequence[str], tables: Sequence[Table], schema: str) -> list[Table]:
+    """Return the tables that are named or match a pattern; names without a schema are in the default one.
+
+    >>> found = chosen_tables(["ord*", "hr.staff"], [Table("orders", "s"), Table("staff", "hr")], "s")
+    >>> [str(table) for table in found]
+    ['s.orders', 'hr.staff']
+    """
+    chosen: dict[Table, None] = {}
+    for each in wanted:
+        full = each if "." in each else f"{schema}.{each}"
+        if "*" in each:
+            matching = [table for table in tables if _matches(str(table), full)]
+        else:
+            matching = [table for table in tables if str(table) == full]
+        if not matching and "*" not in each:
+            names = [table.name if table.schema == schema else str(table) for table in tables]
+            hint = (
+                nearest(each, names) if names else "the database has no tables that this user sees"
+            )
+            raise ConfigError(f"there is no table {each!r} in the database; {hint}")
+        chosen |= dict.fromkeys(matching)
+    return list(chosen)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    literal = pattern.replace("[", "[[]").replace("?", "[?]")
+    return fnmatchcase(name, literal)

@@ -1,0 +1,59 @@
+"""COPY out of PostgreSQL, a row at a time without a generator for each: half of the time of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from select import POLLIN, poll
+from typing import Any
+
+import psycopg
+from psycopg import errors as pgerrors
+from psycopg.pq import ExecStatus
+
+from penstock.imports.database.database_client import ROWS_AT_ONCE
+from penstock.imports.database.table_range import Value
+
+_BYTES_AT_ONCE = 8 << 20
+_SOME = 1000
+_MILLISECONDS = 1000
+
+
+def copied(
+    connection: psycopg.Connection[Any], statement: str, values: Sequence[Value]
+) -> Iterator[bytes]:
+    """Run a COPY with these values, which the driver quotes; yield parts of its output: whole rows."""
+    pgconn = connection.pgconn
+    bound = psycopg.ClientCursor(connection).mogrify(statement, list(values))
+    started = pgconn.exec_(bound.encode())
+    if started.status != ExecStatus.COPY_OUT:
+        raise pgerrors.error_from_result(started)
+    rows = _rows(pgconn)
+    while found := list(islice(rows, _SOME)):
+        size = sum(map(len, found))
+        while size < _BYTES_AT_ONCE and len(found) < ROWS_AT_ONCE:
+            more = list(islice(rows, _SOME))
+            if not more:
+                break
+            found += more
+            size += sum(map(len, more))
+        yield b"".join(found)
+
+
+def _rows(pgconn: Any) -> Iterator[Any]:
+    """Yield the messages of a COPY: PostgreSQL sends each row in one of its own."""
+    waiting = poll()
+    waiting.register(pgconn.socket, POLLIN)
+    take = pgconn.get_copy_data
+    while True:
+        size, row = take(1)
+        if size > 0:
+            yield row
+        elif size == 0:
+            waiting.poll(_MILLISECONDS)
+            pgconn.consume_input()
+        else:
+            break
+    while (result := pgconn.get_result()) is not None:
+        if result.status != ExecStatus.COMMAND_OK:
+            raise pgerrors.error_from_result(result)

@@ -1,0 +1,1 @@
+"""The import `http`: a JSON API that is polled, page by page."""

@@ -1,0 +1,241 @@
+"""An import that runs: start it, look at it, stop it. It is started again when it fails.
+
+Where a pipeline is behind the import, both are one thing to look at and to stop.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from threading import Event, Thread
+
+from penstock import engine
+from penstock.config.logs import event_logger
+from penstock.engine import Progress, Running, State
+from penstock.engine.loop import BeforeBatch, OnBatch
+from penstock.engine.running import pause_before
+from penstock.engine.session import lost_session, spark_session
+from penstock.engine.shipping import shipped
+from penstock.errors import ConfigError, FencedError, PenstockError, TransientError
+from penstock.imports.import_plan import ImportPlan, import_plan
+from penstock.imports.intake import Intake
+from penstock.imports.rounds import Round, Rounds
+from penstock.pipeline import Pipeline
+from penstock.pipeline.importing import System
+
+log = event_logger(__name__)
+_GRACE = 300.0
+
+
+def start(
+    pipeline: Pipeline,
+    *,
+    once: bool = False,
+    on_batch: OnBatch | None = None,
+    before_batch: BeforeBatch | None = None,
+) -> Running | ImportRunning:
+    """Start a pipeline, whatever its source; with `once`, process the current backlog, then end.
+
+    `on_batch` and `before_batch` are called for the batches that are read from Kafka, as
+    `penstock.engine.start` says.
+    """
+    plan = import_plan(pipeline)
+    if plan is None:
+        return engine.start(pipeline, once=once, on_batch=on_batch, before_batch=before_batch)
+    return ImportRunning(pipeline, plan, once=once, on_batch=on_batch, before_batch=before_batch)
+
+
+class ImportRunning:
+    """A started import, and the pipeline behind it. Leaving the `with` block stops both."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        plan: ImportPlan,
+        *,
+        once: bool = False,
+        on_batch: OnBatch | None = None,
+        before_batch: BeforeBatch | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self._plan = plan
+        self._once = once
+        self._start = partial(engine.start, on_batch=on_batch, before_batch=before_batch)
+        self._asked_to_stop, self._ended = Event(), Event()
+        self._error: PenstockError | None = None
+        self._in_a_row = 0
+        self._progress = Progress(pipeline.name)
+        self._behind: Running | None = None
+        self._connection = pipeline.find_connection()
+        # What is wrong with the definition is raised here, and what is away the first time, too.
+        self._rounds, self._system = self._begin()
+        try:
+            self._intake = Intake(plan, self._connection)
+            if plan.behind is not None and not once:
+                self._behind = self._start(plan.behind)
+        except BaseException:
+            self._system.close()
+            raise
+        Thread(target=self._supervise, name=f"{pipeline.name}-import", daemon=True).start()
+
+    def __enter__(self) -> ImportRunning:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it still runs."""
+        return not self._ended.is_set()
+
+    def progress(self) -> Progress:
+        """Return a snapshot: state, counts, rates; of the rows behind the import where there are any."""
+        own = replace(
+            self._progress,
+            state=self._seen_state(),
+            last_error=str(self._error) if self._error else self._progress.last_error,
+        )
+        if self._behind is None:
+            return own
+        behind = self._behind.progress()
+        troubled = self._error is not None or not self.is_active
+        return replace(
+            behind,
+            state=own.state if troubled or self._asked_to_stop.is_set() else behind.state,
+            failed=behind.failed + own.failed,
+            restarts=behind.restarts + own.restarts,
+            last_error=own.last_error or behind.last_error,
+        )
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it ends, at most `timeout` seconds; say whether it has ended.
+
+        Raises
+        ------
+        PipelineFailedError
+            When it ended because of an error.
+        """
+        if not self._ended.wait(timeout):
+            return False
+        if self._error:
+            raise self._error
+        return True
+
+    def stop(self, grace: float = _GRACE) -> None:
+        """Stop after the round that is under way; what the tasks have taken is committed."""
+        self._asked_to_stop.set()
+        self._ended.wait(grace)
+
+    # -- the thread
+
+    def _supervise(self) -> None:
+        """Run rounds until it is stopped, has failed for good, or, with `once`, nothing is left."""
+        try:
+            while not self._asked_to_stop.is_set():
+                if self._behind is not None and self._behind.wait(0):
+                    break
+                if (again := self._one_round()) is None:
+                    break
+                self._asked_to_stop.wait(again)
+            if self._once and self._error is None and self._plan.behind is not None:
+                self._finish_behind(self._plan.behind)
+        except PenstockError as error:
+            self._error = error
+        finally:
+            self._close()
+            if self._asked_to_stop.is_set():
+                self._error = None
+            self._ended.set()
+
+    def _one_round(self) -> float | None:
+        """Run a round; return how long to wait before the next one, None where there is none."""
+        try:
+            done = self._run_round()
+        except PenstockError as error:
+            return self._after(error)
+        except Exception as error:  # Java's, Spark's or a driver's: a reason like any other
+            return self._after(lost_session(error, self.pipeline.name))
+        self._error, self._in_a_row = None, 0
+        self._intake.trim()
+        if done.records or any(outcome.more for outcome in done.outcomes):
+            return 0.0
+        return None if self._once else self._plan.source.poll
+
+    def _run_round(self) -> Round:
+        """Run a round, unless too much of what was imported is not processed yet."""
+        if self._intake.is_full():
+            return Round()
+        began = time.monotonic()
+        done = self._rounds.run(self._system)
+        self._count(done, time.monotonic() - began)
+        if done.error:
+            raise done.error
+        return done
+
+    def _count(self, done: Round, seconds: float) -> None:
+        before = self._progress
+        idle = not done.transactions
+        self._progress = replace(
+            before,
+            batches=before.batches + done.transactions,
+            records=before.records + done.records + done.failed,
+            rows=before.rows + done.records,
+            failed=before.failed + done.failed,
+            rows_per_second=before.rows_per_second if idle else done.records / seconds,
+            last_batch_seconds=before.last_batch_seconds if idle else seconds,
+            last_batch_at=before.last_batch_at if idle else time.time(),
+            last_error=done.last_failure or before.last_error,
+        )
+        if done.records:
+            self._in_a_row = 0
+
+    def _after(self, error: PenstockError) -> float | None:
+        """Note an error; return how long to wait before it is tried again, None where it is not."""
+        self._error = error
+        if isinstance(error, (ConfigError, FencedError)):
+            return None
+        away = isinstance(error, TransientError)
+        if not away and (self._once or self._in_a_row >= self.pipeline.restart.limit):
+            return None
+        self._in_a_row += 1
+        wait = pause_before(self._in_a_row, error, self.pipeline.restart)
+        self._progress = replace(self._progress, restarts=self._progress.restarts + (not away))
+        log.warning(
+            "import_waits",
+            pipeline=self.pipeline.name,
+            seconds=wait,
+            failures_in_a_row=self._in_a_row,
+            reason=str(error),
+        )
+        return wait
+
+    def _begin(self) -> tuple[Rounds, System]:
+        spark = spark_session(self.pipeline.session_options)
+        shipped(spark, self.pipeline)
+        rounds = Rounds(self.pipeline.name, self._plan, self._connection, spark)
+        rounds.prepare()
+        return rounds, self._plan.source.system()
+
+    def _finish_behind(self, behind: Pipeline) -> None:
+        """Let the pipeline behind the import process what was imported."""
+        self._behind = self._start(behind, once=True)
+        while not self._behind.wait(0.5) and not self._asked_to_stop.is_set():
+            pass
+
+    def _close(self) -> None:
+        self._system.close()
+        self._intake.close()
+        if self._behind is not None:
+            self._behind.stop()
+
+    def _seen_state(self) -> State:
+        if not self.is_active:
+            return State.FAILED if self._error else State.STOPPED
+        if self._asked_to_stop.is_set():
+            return State.STOPPING
+        if self._error:
+            away = isinstance(self._error, TransientError)
+            return State.RETRYING if away else State.RESTARTING
+        return State.RUNNING if self._progress.batches or self._behind else State.STARTING

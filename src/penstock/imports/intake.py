@@ -1,0 +1,55 @@
+"""The topic between an import and the pipeline behind it: it holds what is not processed yet, no more."""
+
+from __future__ import annotations
+
+import time
+
+from penstock.config import Connection
+from penstock.errors import PenstockError
+from penstock.imports.import_plan import ImportPlan
+from penstock.kafka import Admin
+
+# The import waits while so many records are not processed.
+_MOST = 2_000_000
+_EVERY = 5.0
+
+
+class Intake:
+    """Deletes what the pipeline has committed, and holds the import back when too much waits.
+
+    It is about Penstock's own topic alone (`<pipeline>.in`): a topic that the definition names is kept.
+    """
+
+    def __init__(self, plan: ImportPlan, connection: Connection) -> None:
+        self._topic = plan.own_topic
+        self._group = plan.behind.group_id if plan.behind else ""
+        self._admin = Admin(connection) if self._topic else None
+        self._looked = 0.0
+        self._waiting = 0
+
+    def is_full(self) -> bool:
+        """Return whether the import must wait for the pipeline."""
+        if self._waiting > _MOST:
+            self.trim()
+        return self._waiting > _MOST
+
+    def trim(self) -> None:
+        """Look how far the pipeline is, every few seconds, and delete what it has committed."""
+        if self._admin is None or time.monotonic() - self._looked < _EVERY:
+            return
+        self._looked = time.monotonic()
+        try:
+            partitions = self._admin.partitions([self._topic or ""])
+            committed = self._admin.committed(self._group, partitions)
+            oldest, latest = self._admin.earliest(partitions), self._admin.latest(partitions)
+            self._waiting = sum(latest[p] - committed.get(p, oldest[p]) for p in partitions)
+            done = {p: offset for p, offset in committed.items() if offset > oldest[p]}
+            if done:
+                self._admin.delete_records(done)
+        except PenstockError:
+            return  # the broker is away, or the topic not made yet: the round says so
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._admin is not None:
+            self._admin.close()

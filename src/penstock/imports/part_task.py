@@ -1,0 +1,160 @@
+"""What a task does: read one part, and write its records and its position in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from penstock.config import Connection
+from penstock.error_frame import to_document
+from penstock.errors import FencedError, TerminalError
+from penstock.imports.positions import TOPIC, Known, Positions, position_record
+from penstock.kafka.producing.record_transaction import Transaction
+from penstock.pipeline.importing import BadRecord, Part, Position, Reader, key_of
+
+# A part that is slow to read may take this long for one transaction. Where a task was killed, the next
+# one of its part ends its transaction at once.
+_SETTINGS = {"transaction.timeout.ms": 300_000, "linger.ms": 5}
+# How long a task reads before other imports get its place, in seconds.
+_TURN = 5.0
+_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+
+
+class Errand(Struct, frozen=True):
+    """One part to read, as its task receives it."""
+
+    name: str
+    claim: int
+    part: Part
+    connection: Connection
+    topic: str
+    dead_letters: str
+    known: Known
+    most: int
+
+    @property
+    def transaction(self) -> str:
+        """Return the name of the transactions: it belongs to the part, whoever reads it."""
+        return transaction_of(self.name, key_of(self.part.place))
+
+
+class Outcome(Struct):
+    """What a task did."""
+
+    place: str
+    records: int = 0
+    failed: int = 0
+    transactions: int = 0
+    position: Position | None = None
+    last_failure: str | None = None
+    more: bool = False
+    # The error as a document (`penstock.error_frame`).
+    error: dict[str, Any] | None = None
+
+
+def transaction_of(name: str, place: str) -> str:
+    """Return the name of a part's transactions; its place may be long and have any letters."""
+    return f"{name}.import.{hashlib.sha256(place.encode()).hexdigest()[:16]}"
+
+
+def run_all(errands: list[Errand]) -> list[Outcome]:
+    """Read parts, one by one, until the turn of the task is over; return what was done with each."""
+    until = time.monotonic() + _TURN
+    outcomes = []
+    for errand in errands:
+        outcomes.append(run(errand, until))
+        if time.monotonic() >= until:
+            break
+    return outcomes
+
+
+def run(errand: Errand, until: float) -> Outcome:
+    """Read a part. A failure is returned, not raised: Spark would reduce it to text."""
+    outcome = Outcome(key_of(errand.part.place))
+    try:
+        _run(errand, until, outcome)
+    except Exception as error:  # ours, the author's, or a driver's
+        outcome.error = to_document(error, "import")
+    return outcome
+
+
+def _run(errand: Errand, until: float, outcome: Outcome) -> None:
+    with Transaction(errand.connection, errand.transaction, _SETTINGS) as transaction:
+        # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
+        with Positions(errand.connection) as positions:
+            known = positions.read(errand.name, errand.known)
+        require_claim(errand.name, errand.claim, known.claim)
+        outcome.position = known.positions.get(outcome.place)
+        with errand.part.open(outcome.position) as reader:
+            outcome.more = True
+            while outcome.more and (outcome.transactions == 0 or time.monotonic() < until):
+                outcome.more = _write(errand, transaction, reader, outcome)
+
+
+def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Outcome) -> bool:
+    """Write what the reader gives, once; return whether there was anything."""
+    records, last = 0, None
+    bad: list[BadRecord] = []
+    for taken in reader.take(errand.most):
+        if last is None:
+            transaction.begin()
+        transaction.send(taken.records, errand.topic)
+        records += taken.records.num_rows
+        last = taken.position
+        bad += taken.bad
+    if last is None:
+        return False
+    if bad:
+        transaction.send(_letters(errand, bad), errand.dead_letters)
+    # Last: the topic of positions is held up from here to the commit only.
+    transaction.send(position_record(errand.name, outcome.place, last), TOPIC)
+    transaction.commit()
+    reader.settle()
+    outcome.transactions += 1
+    outcome.records += records
+    outcome.failed += len(bad)
+    outcome.position = last
+    if bad:
+        outcome.last_failure = f"{bad[-1].error_type}: {bad[-1].error}"
+    return True
+
+
+def require_claim(name: str, own: int, found: int) -> None:
+    """Raise where another process has taken the import over, or its positions are gone."""
+    if found > own:
+        raise FencedError(
+            f"the import {name!r} was started by another process, and this one ends: only one may "
+            "read, or records would be imported twice"
+        )
+    if found < own:
+        raise TerminalError(
+            f"the positions of {name!r} are gone from the topic {TOPIC!r}, which was deleted or emptied "
+            "while the import ran; started again, it would begin from the start"
+        )
+
+
+def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:
+    """Return bad records as dead letters, with what is known of them in headers."""
+    place = msgspec.json.encode(errand.part.place)
+    headers = [
+        [
+            {"key": "penstock.pipeline", "value": errand.name.encode()},
+            {"key": "penstock.stage", "value": b"import"},
+            {"key": "penstock.place", "value": place},
+            {"key": "penstock.error_type", "value": each.error_type.encode()},
+            {"key": "penstock.error", "value": each.error.encode(errors="replace")},
+        ]
+        for each in bad
+    ]
+    return pa.record_batch(
+        {
+            "key": pa.array([each.key for each in bad], pa.binary()),
+            "value": pa.array([each.value for each in bad], pa.binary()),
+            "headers": pa.array(headers, _HEADERS),
+        }
+    )

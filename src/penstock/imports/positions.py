@@ -1,0 +1,162 @@
+"""The positions of imports: a compacted topic with one partition, in the form of Kafka Connect's offsets.
+
+key ["shop", {"table": "orders"}]      value {"id": 4711}       how far a part was read
+key ["shop"]                           value {"claim": 3}       which process runs the import
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from penstock.config import Connection
+from penstock.errors import ConfigError, TerminalError, TransientError
+from penstock.kafka import Admin
+from penstock.kafka.handle import Handle
+from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
+from penstock.pipeline.importing import Position, key_of
+
+TOPIC = "penstock-positions"
+_PATIENCE = 60.0
+_AT_ONCE = 10_000
+_WHERE = TOPIC, 0
+
+
+class Known(msgspec.Struct):
+    """What the topic said of one import, up to an offset."""
+
+    positions: dict[str, Position] = {}
+    claim: int = 0
+    until: int = 0
+
+
+def record_key(name: str, place: str | None) -> bytes:
+    """Return the key of a record in the topic.
+
+    >>> record_key("shop", '{"table":"orders"}'), record_key("shop", None)
+    (b'["shop",{"table":"orders"}]', b'["shop"]')
+    """
+    parts = [msgspec.json.encode(name)] + ([place.encode()] if place is not None else [])
+    return b"[" + b",".join(parts) + b"]"
+
+
+def position_record(name: str, place: str, position: Position | None) -> pa.RecordBatch:
+    """Return the record that notes a position; None forgets it."""
+    value = None if position is None else msgspec.json.encode(position)
+    return _record(record_key(name, place), value)
+
+
+def claim_record(name: str, claim: int) -> pa.RecordBatch:
+    """Return the record that says which process runs the import."""
+    return _record(record_key(name, None), msgspec.json.encode({"claim": claim}))
+
+
+def _record(key: bytes, value: bytes | None) -> pa.RecordBatch:
+    return pa.record_batch({"key": pa.array([key]), "value": pa.array([value], pa.binary())})
+
+
+def create_topic(connection: Connection) -> None:
+    """Create the topic where it is missing."""
+    with Admin(connection) as admin:
+        if TOPIC in {topic.name for topic in admin.topics()}:
+            if len(admin.partitions([TOPIC])) != 1:
+                raise ConfigError(
+                    f"the topic {TOPIC!r} has more than one partition: it is not one of Penstock, which "
+                    "keeps the positions of imports there; rename or delete it"
+                )
+            return
+        admin.create_topic(TOPIC, 1, config={"cleanup.policy": "compact"})
+
+
+class Positions:
+    """Reads the topic: everything that was committed before the reading began."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._handle = Handle(
+            connection,
+            "consumer",
+            group_id=NO_GROUP,
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        )
+        with self._handle.translated("making a client that reads positions"):
+            self._client: Any = Consumer(self._handle.settings())
+        uncommitted = {"isolation_level": "read_uncommitted"}
+        self._ends = PartitionOffsets(connection, _PATIENCE, **uncommitted)
+
+    def __enter__(self) -> Positions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self._ends.close()
+
+    def read(self, name: str, known: Known | None = None) -> Known:
+        """Return what the topic says of an import now; `known` is what was read of it before.
+
+        A transaction of another part that is being committed is waited for: what comes after it in the
+        topic could not be seen. It is open here for a moment only, its position being its last record.
+        """
+        known = known or Known()
+        found = Known(dict(known.positions), known.claim, known.until)
+        # With what is not committed yet: the own reading ends where the oldest open transaction begins.
+        end = self._ends.at(LATEST, [_WHERE])[_WHERE]
+        _require_same_topic(known.until, end)
+        deadline = time.monotonic() + _PATIENCE
+        with self._handle.translated("reading positions"):
+            self._client.assign([TopicPartition(*_WHERE, known.until)])
+            while found.until < end:
+                if time.monotonic() > deadline:
+                    raise TransientError(
+                        f"the positions in {TOPIC!r} could not be read up to their end within "
+                        f"{_PATIENCE:g} s: a transaction on it is still open"
+                    )
+                self._take(self._client.consume(_AT_ONCE, 0.1), name, found)
+        return found
+
+    def _take(self, messages: Iterable[Message], name: str, found: Known) -> None:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                _note(message, name, found)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                found.until = max(found.until, message.offset() or 0)
+            elif not error.retriable() and error.code() not in _PASSING:
+                raise KafkaException(error)
+
+
+def _require_same_topic(known: int, end: int) -> None:
+    if end < known:
+        raise TerminalError(
+            f"the topic {TOPIC!r} ends at {end}, and was read up to {known}: it was deleted or lost "
+            "records, and with them the positions of imports; started again, they would begin from the "
+            "start"
+        )
+
+
+_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+
+
+def _note(message: Message, name: str, found: Known) -> None:
+    found.until = (message.offset() or 0) + 1
+    data = message.value()
+    try:
+        key = msgspec.json.decode(message.key() or b"")
+        value = msgspec.json.decode(data) if data else None
+    except msgspec.DecodeError:
+        return  # of another program
+    if key == [name]:
+        found.claim = value["claim"] if value else 0
+    elif isinstance(key, list) and len(key) == 2 and key[0] == name:
+        place = key_of(key[1])
+        if value is None:
+            found.positions.pop(place, None)
+        else:
+            found.positions[place] = value

@@ -1,0 +1,183 @@
+"""The rounds of an import, in the driver: ask the system what there is, and let tasks read it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+
+from penstock.error_frame import from_document
+from penstock.errors import FencedError, PenstockError, TransientError
+from penstock.imports.import_plan import ImportPlan
+from penstock.imports.part_task import Errand, Outcome, require_claim, run_all
+from penstock.imports.positions import (
+    TOPIC,
+    Known,
+    Positions,
+    claim_record,
+    create_topic,
+)
+from penstock.kafka import Admin
+from penstock.kafka.producing.record_transaction import Transaction
+from penstock.pipeline.importing import Part, System, key_of
+from penstock.pipeline.storage import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.config import Connection
+
+_POOL = "spark.scheduler.pool"
+# How many parts a task gets at most; it begins none after its turn, and the next round has the rest.
+_SHARE = 100
+
+
+@dataclass
+class Round:
+    """What one round gave."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Return how many records were imported."""
+        return sum(outcome.records for outcome in self.outcomes)
+
+    @property
+    def failed(self) -> int:
+        """Return how many went to the dead letters."""
+        return sum(outcome.failed for outcome in self.outcomes)
+
+    @property
+    def transactions(self) -> int:
+        """Return in how many transactions."""
+        return sum(outcome.transactions for outcome in self.outcomes)
+
+    @property
+    def last_failure(self) -> str | None:
+        """Return why the last one of them went there."""
+        return next((each.last_failure for each in self.outcomes[::-1] if each.last_failure), None)
+
+    @property
+    def error(self) -> PenstockError | None:
+        """Return the error of a part, if one had any: one that does not pass before one that does."""
+        errors = [from_document(each.error) for each in self.outcomes if each.error]
+        errors.sort(key=lambda error: isinstance(error, TransientError))
+        return errors[0] if errors else None
+
+
+class Rounds:
+    """One process that runs an import. Made, it has taken the import over from any other."""
+
+    def __init__(
+        self, name: str, plan: ImportPlan, connection: Connection, spark: SparkSession
+    ) -> None:
+        self._name = name
+        self._plan = plan
+        self._connection = connection
+        self._spark = spark
+        self._last: dict[str, int] = {}
+        self._created: set[str] = set()
+        self._rounds = 0
+        create_topic(connection)
+        self._known = self._claimed()
+
+    def prepare(self) -> None:
+        """Create the topic, where it is one, so that a pipeline can read it at once."""
+        if "{" not in self._plan.source.topic:
+            self._create_topics([self._plan.source.topic])
+
+    def run(self, system: System) -> Round:
+        """Read what the system has, once; nothing if it has nothing."""
+        with Positions(self._connection) as positions:
+            self._known = positions.read(self._name, self._known)
+        require_claim(self._name, self._claim, self._known.claim)
+        pending = system.pending(self._known.positions)
+        if not pending:
+            return Round()
+        self._rounds += 1
+        chosen = self._in_turn(pending)
+        done = Round(self._read([self._errand(part) for part in chosen]))
+        self._last |= dict.fromkeys((outcome.place for outcome in done.outcomes), self._rounds)
+        if isinstance(done.error, FencedError):
+            self._explain(done.error)
+        return done
+
+    def _claimed(self) -> Known:
+        """Take the import over: note a claim that is greater than every one before it."""
+        with Transaction(self._connection, f"{self._name}.import", {}) as transaction:
+            with Positions(self._connection) as positions:
+                known = positions.read(self._name)
+            self._claim = known.claim = known.claim + 1
+            transaction.begin()
+            transaction.send(claim_record(self._name, known.claim), TOPIC)
+            transaction.commit()
+        return known
+
+    def _in_turn(self, pending: Sequence[Part]) -> list[Part]:
+        """Return the parts whose turn it is: those that were read last come last."""
+
+        def turn(part: Part) -> int:
+            return self._last.get(key_of(part.place), -1)
+
+        chosen = sorted(pending, key=turn)[: self._plan.source.tasks_max * _SHARE]
+        present = {key_of(part.place) for part in pending}
+        self._last = {place: at for place, at in self._last.items() if place in present}
+        return chosen
+
+    def _errand(self, part: Part) -> Errand:
+        place, positions = key_of(part.place), self._known.positions
+        own = {place: positions[place]} if place in positions else {}
+        return Errand(
+            self._name,
+            self._claim,
+            part,
+            self._connection,
+            self._plan.source.topic_of(part),
+            self._plan.dead_letters,
+            Known(own, self._known.claim, self._known.until),
+            self._plan.source.max_records,
+        )
+
+    def _read(self, errands: list[Errand]) -> list[Outcome]:
+        """Let at most `tasks_max` tasks go through the parts, each through its share."""
+        self._create_topics({each.topic for each in errands})
+        tasks = min(self._plan.source.tasks_max, len(errands))
+        shares = [errands[number::tasks] for number in range(tasks)]
+        context = self._spark.sparkContext
+        context.setLocalProperty(_POOL, self._name)
+        context.setJobDescription(f"import {self._name}")
+        paths = sys.path if is_local(str(context.master)) else []
+        # By value what is in the user's script, which tasks cannot import.
+        sent = [(paths, cloudpickle.dumps(share)) for share in shares]  # type: ignore[no-untyped-call]
+        return context.parallelize(sent, tasks).flatMap(_in_task).collect()
+
+    def _create_topics(self, topics: Iterable[str]) -> None:
+        """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
+        missing = sorted(set(topics) - self._created)
+        if not missing:
+            return
+        with Admin(self._connection) as admin:
+            there = {topic.name for topic in admin.topics()}
+            for topic in missing:
+                if topic not in there:
+                    settings = {"retention.ms": -1} if topic == self._plan.own_topic else {}
+                    admin.create_topic(topic, config=settings)
+        self._created |= set(missing)
+
+    def _explain(self, error: FencedError) -> None:
+        """Raise what it means: this process has lost the import, or an operator set a position."""
+        with Positions(self._connection) as positions:
+            known = positions.read(self._name, self._known)
+        require_claim(self._name, self._claim, known.claim)
+        raise TransientError(f"a part is read again: {error}") from error
+
+
+def _in_task(sent: tuple[list[str], bytes]) -> list[Outcome]:
+    """Run errands in a task; on this machine their modules are found where the driver finds them."""
+    paths, errands = sent
+    sys.path += [path for path in paths if path not in sys.path]
+    return run_all(cloudpickle.loads(errands))

@@ -1,0 +1,231 @@
+"""Files that grow, are rotated, truncated, replaced and finished: what is pending, and what is read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.errors import DefinitionError, TransientError
+from penstock.imports.files import FilesImport
+from penstock.pipeline import Pipeline
+from penstock.pipeline.importing import BadRecord, Position, key_of
+
+
+class Import:
+    """Does what the rounds do, without Kafka: reads what is pending, and keeps the positions."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.system = FilesImport(folder=str(folder), **options).system()
+        self.positions: dict[str, Position] = {}
+        self.bad: list[BadRecord] = []
+
+    def round(self, most: int = 10_000, transactions: int = 1_000_000) -> list[bytes]:
+        """Return what one round reads; with few transactions the tasks are killed after them."""
+        found: list[bytes] = []
+        for part in self.system.pending(self.positions):
+            key = json.loads(json.dumps(key_of(part.place)))
+            with part.open(self.positions.get(key)) as reader:
+                for _ in range(transactions):
+                    taken = [*reader.take(most)]
+                    if not taken:
+                        break
+                    for each in taken:
+                        found += each.records["value"].to_pylist()
+                        self.bad += each.bad
+                    self.positions[key] = json.loads(json.dumps(taken[-1].position))
+        return found
+
+    def write(self, name: str, text: str, mode: str = "w", *, age: float = 0) -> Path:
+        path = self.folder / name
+        with path.open(mode) as file:
+            file.write(text)
+        if age:
+            old = path.stat().st_mtime - age
+            os.utime(path, (old, old))
+        return path
+
+
+def test_lines_are_read_as_they_are_appended_and_a_half_line_waits(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "1\n2\n3")
+    assert files.round() == [b"1", b"2"]
+    assert files.round() == []
+    files.write("a.log", "4\n5\n", "a")
+    assert files.round() == [b"34", b"5"]
+    assert files.round() == []
+
+
+def test_a_last_line_without_an_end_is_read_when_the_file_is_quiet(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "1\n2", age=60)
+    assert files.round() == [b"1", b"2"]
+    assert files.round() == []
+
+
+def test_a_renamed_file_goes_on_and_a_new_one_under_its_name_starts(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    path = files.write("a.log", "1\n2\n")
+    assert files.round() == [b"1", b"2"]
+    path.rename(tmp_path / "a.log.1")
+    files.write("a.log.1", "3\n", "a")
+    files.write("a.log", "new\n")
+    assert sorted(files.round()) == [b"3", b"new"]
+    assert files.round() == []
+
+
+def test_a_truncated_and_a_replaced_content_is_read_from_the_start(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "1\n2\n3\n")
+    assert files.round() == [b"1", b"2", b"3"]
+    files.write("a.log", "4\n")
+    assert files.round() == [b"4"]
+    # Longer than before, and another beginning, in the same file.
+    files.write("a.log", "5\n6\n7\n8\n")
+    assert files.round() == [b"5", b"6", b"7", b"8"]
+
+
+@pytest.mark.parametrize("form", ["lines", "json_lines", "csv"])
+@pytest.mark.parametrize("pack", [False, True])
+def test_nothing_is_lost_or_doubled_when_tasks_are_killed_after_any_transaction(
+    tmp_path: Path, form: str, pack: bool
+) -> None:
+    files = Import(tmp_path, format=form, quiet=0)
+    text = "id\n" * (form == "csv") + "".join(f"{n}\n" for n in range(23_456))
+    if pack:
+        (tmp_path / "a.gz").write_bytes(gzip.compress(text.encode()))
+    else:
+        files.write("a", text)
+    found = [value for _ in range(8) for value in files.round(most=5_000, transactions=1)]
+    numbers = [json.loads(value)["id"] if form == "csv" else value.decode() for value in found]
+    assert numbers == [str(n) for n in range(23_456)]
+    assert files.round() == []
+
+
+def test_csv_with_quotes_over_lines_and_bad_rows(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv")
+    files.write("a.csv", '\ufeffid,text\n1,"two\nlines"\n2\n3,"cut')
+    assert [json.loads(v) for v in files.round()] == [{"id": "1", "text": "two\nlines"}]
+    assert [each.error.rpartition(": ")[2] for each in files.bad] == [
+        "a row of 1 values, and the header has 2"
+    ]
+    files.write("a.csv", ' off"\n4,"a"b\n5,x\n', "a")
+    rest = [json.loads(v) for v in files.round()]
+    assert rest == [{"id": "3", "text": "cut off"}, {"id": "5", "text": "x"}]
+    assert files.bad[-1].value == b'4,"a"b\n'
+
+
+def test_json_lines_that_are_no_json_are_bad(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="json_lines")
+    files.write("a.json", '{"a": 12345678901234567890.10}\n\n{oops}\n[1]\n')
+    assert files.round() == [b'{"a": 12345678901234567890.10}', b"[1]"]
+    assert [each.value for each in files.bad] == [b"{oops}"]
+
+
+def test_a_json_array_and_a_whole_file_are_read_once_when_quiet_and_again_when_changed(
+    tmp_path: Path,
+) -> None:
+    for form, text, values in (
+        ("json_array", '[1, {"a": 2}]', [b"1", b'{"a": 2}']),
+        ("whole", "some\ntext", [b"some\ntext"]),
+    ):
+        folder = tmp_path / form
+        folder.mkdir()
+        files = Import(folder, format=form)
+        files.write("a", text)
+        assert files.round() == []
+        files.write("a", text, age=60)
+        assert files.round() == values
+        assert files.round() == []
+        files.write("a", text.replace("e", "E").replace("2", "3"), age=50)
+        assert files.round() == [v.replace(b"e", b"E").replace(b"2", b"3") for v in values]
+
+
+def test_parquet_rows(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="parquet", quiet=0)
+    pq.write_table(pa.table({"n": range(12_000)}), tmp_path / "a.parquet")
+    found = [value for _ in range(5) for value in files.round(most=5_000, transactions=1)]
+    assert [json.loads(value)["n"] for value in found] == [*range(12_000)]
+    files.write("b.parquet", "no parquet")
+    assert files.round() == []
+    assert "is not a Parquet file" in files.bad[0].error
+    assert files.round() == []
+
+
+@pytest.mark.parametrize("finished", ["move", "delete", "keep"])
+def test_finished_files(tmp_path: Path, finished: str) -> None:
+    folder, done = tmp_path / "in", tmp_path / "done"
+    folder.mkdir()
+    more = {"finished_folder": str(done)} if finished == "move" else {}
+    files = Import(folder, finished=finished, **more)
+    files.write("fresh.log", "1\n")
+    files.write("old.log", "2\n", age=60)
+    assert sorted(files.round()) == [b"1", b"2"]
+    assert files.round() == []
+    assert sorted(path.name for path in folder.iterdir()) == (
+        ["fresh.log", "old.log"] if finished == "keep" else ["fresh.log"]
+    )
+    assert [path.name for path in done.glob("*")] == (["old.log"] if finished == "move" else [])
+
+
+def test_hidden_files_other_names_and_folders_are_left_out(tmp_path: Path) -> None:
+    files = Import(tmp_path, pattern="*.log")
+    for name in ("a.log", ".b.log", "c.txt", "d.log"):
+        files.write(name, f"{name}\n")
+    os.link(tmp_path / "d.log", tmp_path / "link.log")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "e.log").write_text("e\n")
+    assert sorted(files.round()) == [b"a.log", b"d.log"]
+    deep = Import(tmp_path, pattern="*.log", recursive=True)
+    assert sorted(deep.round()) == [b"a.log", b"d.log", b"e"]
+
+
+def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    files = Import(tmp_path / "later")
+    with pytest.raises(TransientError, match="is not there"):
+        files.round()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "folder"),
+        ({"folder": ""}, "at least 1 character"),
+        ({"folder": "x", "format": "xml"}, "'lines', 'csv'"),
+        ({"folder": "x", "pattern": "a/*.log"}, "is about names; give 'folder'"),
+        ({"folder": "x", "finished": "move"}, "belong together"),
+        ({"folder": "x", "finished_folder": "y"}, "belong together"),
+        ({"folder": "x", "quiet": -1}, "quiet"),
+        ({"folder": "x", "tasks_max": 0}, "greater than or equal to 1"),
+        ({"folder": "x", "topic": "{table}"}, "allowed: {file}"),
+        ({"folder": "x", "topic": "a b"}, "cannot be a topic"),
+        ({"folder": "x", "colour": "red"}, "colour"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Pipeline(name="p", source={"files": options}, sink={"kafka": "t"})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"delivery": "at-most-once"}, "the source 'files' cannot promise at-most-once"),
+        ({"dead_letters": {"console": None}}, "give the name of a topic of the same cluster"),
+        ({"sink": {"kafka": "t.{colour}"}}, "allowed: {file}"),
+        ({"latency": "realtime"}, "imported in rounds"),
+    ],
+)
+def test_what_an_import_cannot_do_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Pipeline(**{"name": "p", "source": {"files": "x"}, "sink": {"kafka": "t"}} | more)
+    assert message in str(caught.value)
