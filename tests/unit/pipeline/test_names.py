@@ -90,7 +90,8 @@ def test_no_component_has_a_list_of_columns_that_the_tests_do_not_know() -> None
         for kind in ("source", "decode", "step", "sink")
         for name in registry.names(kind)
         for option, field in registry.component(kind, name).model_fields.items()
-        if field.annotation == get_args(ColumnNames)[0] and option not in ("metadata", "topics")
+        if field.annotation == get_args(ColumnNames)[0]
+        and option not in ("metadata", "topics", "tables")
     }
     assert lists - {("sink", "iceberg", "partition_by")} == {*OPTIONS} - {("step", "join", "by")}
 
