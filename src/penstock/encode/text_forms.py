@@ -47,7 +47,7 @@ def _cast(column: pa.Array) -> pa.Array:
 def _moments(column: pa.Array) -> pa.Array:
     if column.type.tz != "UTC":
         return pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1)
-    # Arrow looks the zone up for each value: ten times slower than without one.
+    # Several times faster in Arrow than the cast of times with a zone.
     plain = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     return pc.binary_join_element_wise(
         pc.replace_substring(plain, " ", "T", max_replacements=1), "Z", ""

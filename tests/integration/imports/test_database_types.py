@@ -6,9 +6,14 @@ import base64
 import json
 import sqlite3
 from collections.abc import Iterator
+from datetime import datetime, timezone
+from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
+import fastavro
 import pytest
 from tests.integration.imports.database_rounds import Rounds
 from tests.services import mariadb as mariadb_server
@@ -16,6 +21,7 @@ from tests.services import postgres as postgres_server
 from tests.services.mariadb import MariaDb
 from tests.services.postgres import Postgres
 
+from penstock.embedded import SchemaRegistry
 from penstock.errors import ConfigError
 
 
@@ -144,6 +150,31 @@ def test_keys_of_several_columns_other_formats_and_a_column_as_key(
     rounds = of_postgres(postgres, tables=table, mode="bulk", key_format="int")
     with rounds, pytest.raises(ConfigError, match="writes one column, and the key has 2: a, b"):
         rounds.run()
+
+
+def test_avro_with_a_registry_has_the_types_of_the_columns(
+    postgres: Postgres, table: str, schema_registry: SchemaRegistry
+) -> None:
+    with postgres.connect() as session:
+        session.execute(
+            f"CREATE TABLE {table} (id bigint PRIMARY KEY, n numeric(9, 2), at timestamptz)"
+        )
+        session.execute(f"INSERT INTO {table} VALUES (7, 1.5, '2024-01-01 00:00:00+00')")
+    avro = {"avro": {"registry": schema_registry.url}}
+    options = {"tables": table, "mode": "bulk", "value_format": avro, "key_format": "long"}
+    with of_postgres(postgres, topic=f"{table}.{{table}}", **options) as rounds:
+        assert rounds.run() == 1
+        topic, key, value = rounds.records[0]
+    assert (topic, key) == (f"{table}.{table}", (7).to_bytes(8, "big"))
+    latest = f"{schema_registry.url}/subjects/{topic}-value/versions/latest"
+    with urlopen(latest) as answer:
+        schema = fastavro.parse_schema(json.loads(json.load(answer)["schema"]))
+    assert value is not None
+    assert fastavro.schemaless_reader(BytesIO(value[5:]), schema) == {
+        "id": 7,
+        "n": Decimal("1.50"),
+        "at": datetime(2024, 1, 1, tzinfo=timezone.utc),
+    }
 
 
 def test_every_type_of_mariadb_is_exact(mariadb: MariaDb, unique: str) -> None:

@@ -1,4 +1,4 @@
-"""COPY out of PostgreSQL, a row at a time without a generator for each: half of the time of reading."""
+"""COPY out of PostgreSQL through libpq's own calls: no Python generator runs for each row."""
 
 from __future__ import annotations
 
