@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from penstock.config import Connection
@@ -15,7 +16,7 @@ from penstock.error_frame import to_document
 from penstock.errors import FencedError, TerminalError
 from penstock.imports.positions import TOPIC, Known, Positions, position_record
 from penstock.kafka.producing.record_transaction import Transaction
-from penstock.pipeline.importing import BadRecord, Part, Position, Reader, key_of
+from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
 # A part that is slow to read may take this long for one transaction. Where a task was killed, the next
 # one of its part ends its transaction at once.
@@ -100,7 +101,7 @@ def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Ou
     """Write what the reader gives, once; return whether there was anything."""
     records, last = 0, None
     bad: list[BadRecord] = []
-    for taken in reader.take(errand.most):
+    for taken in (fitting(each, transaction.largest) for each in reader.take(errand.most)):
         if last is None:
             transaction.begin()
         transaction.send(taken.records, errand.topic)
@@ -122,6 +123,32 @@ def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Ou
     if bad:
         outcome.last_failure = f"{bad[-1].error_type}: {bad[-1].error}"
     return True
+
+
+def fitting(taken: Portion, largest: int) -> Portion:
+    """Return the portion without records that are too large for Kafka: these are bad ones.
+
+    >>> portion = fitting(Portion.of([b"1", b"x" * 2000], {}), 1000)
+    >>> portion.records.num_rows, portion.bad[0].error
+    (1, 'the record has 2000 bytes, and at most 1000 are allowed; raise message.max.bytes')
+    """
+    sizes = pc.binary_length(taken.records["value"]).fill_null(0)
+    if "key" in taken.records.schema.names:
+        sizes = pc.add(sizes, pc.binary_length(taken.records["key"]).fill_null(0))
+    if not len(sizes) or pc.max(sizes).as_py() <= largest:
+        return taken
+    bad = [
+        # Not the value: a dead letter is a record, too.
+        BadRecord(
+            None,
+            f"the record has {size} bytes, and at most {largest} are allowed; raise message.max.bytes",
+            "TooLargeError",
+        )
+        for size in sizes.to_pylist()
+        if size > largest
+    ]
+    records = taken.records.filter(pc.less_equal(sizes, largest))
+    return Portion(records, taken.position, (*taken.bad, *bad))
 
 
 def require_claim(name: str, own: int, found: int) -> None:

@@ -122,6 +122,22 @@ def test_csv_with_quotes_over_lines_and_bad_rows(tmp_path: Path) -> None:
     assert files.bad[-1].value == b'4,"a"b\n'
 
 
+@pytest.mark.parametrize("form", ["lines", "json_lines", "csv"])
+def test_a_line_without_end_is_never_in_memory_as_a_whole(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.imports.files.file_contents._LONGEST", 100)
+    files = Import(tmp_path, format=form)
+    files.write("a", "n\n1\n" + "2" * 1050)
+    assert len(files.round()) == (1 if form == "csv" else 2 - (form == "json_lines"))
+    known = len(files.bad)
+    assert files.round() == []
+    files.write("a", "2" * 30 + "\n3\n", "a")
+    assert len(files.round()) == 1
+    assert "a line of 1081 bytes, and at most 100 are read" in files.bad[known].error
+    assert files.round() == []
+
+
 def test_json_lines_that_are_no_json_are_bad(tmp_path: Path) -> None:
     files = Import(tmp_path, format="json_lines")
     files.write("a.json", '{"a": 12345678901234567890.10}\n\n{oops}\n[1]\n')

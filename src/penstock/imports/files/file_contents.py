@@ -21,6 +21,7 @@ from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
+_LONGEST = 16 * 2**20
 
 
 class Piece(NamedTuple):
@@ -37,14 +38,14 @@ Contents = Callable[[WatchedFile, int, bool], Iterator[Piece]]
 
 def lines(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
-    for found, end in _lines(file, at, complete):
-        yield Piece([line.rstrip(b"\r\n") for line in found], [], end)
+    for found, bad, end in _lines(file, at, complete):
+        yield Piece([line.rstrip(b"\r\n") for line in found], bad, end)
 
 
 def json_lines(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
-    for found, end in _lines(file, at, complete):
-        values, bad = [], []
+    for found, bad, end in _lines(file, at, complete):
+        values = []
         for line in (line.strip() for line in found):
             try:
                 if line:
@@ -142,10 +143,12 @@ class Rows(Iterator["list[str] | BadRecord"]):
         self._reader = csv.reader(self._feed(), strict=True)
 
     def _feed(self) -> Iterator[str]:
-        for line in self._lines:
+        for line, size in self._lines:
             first = self._fed == 0
-            self._line = line
-            self._fed += len(line)
+            self._line = line or b""
+            self._fed += size
+            if line is None:
+                raise csv.Error(_too_long(size))
             yield line.decode("utf-8-sig" if first else "utf-8")
         self._exhausted = True
 
@@ -161,20 +164,38 @@ class Rows(Iterator["list[str] | BadRecord"]):
         return row
 
 
-def _lines(file: WatchedFile, at: int, complete: bool) -> Iterator[tuple[list[bytes], int]]:
+def _lines(
+    file: WatchedFile, at: int, complete: bool
+) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
     with file.open() as stream:
         _skip(stream, at)
         found = _complete_lines(stream, complete)
         while some := [*islice(found, _AT_ONCE)]:
-            at += sum(map(len, some))
-            yield some, at
+            at += sum(size for _, size in some)
+            bad = [
+                BadRecord(None, f"{file.path}: {_too_long(size)}", "TooLargeError")
+                for line, size in some
+                if line is None
+            ]
+            yield [line for line, _ in some if line is not None], bad, at
 
 
-def _complete_lines(stream: BinaryIO, complete: bool) -> Iterator[bytes]:
-    """Yield lines with their ends; the last one without an end only of a complete file."""
-    for line in stream:
-        if complete or line.endswith(b"\n"):
-            yield line
+def _complete_lines(stream: BinaryIO, complete: bool) -> Iterator[tuple[bytes | None, int]]:
+    """Yield lines with their ends, and their sizes; None for one that is too long to be a record.
+
+    The last one, without an end, is there only of a complete file.
+    """
+    while line := stream.readline(_LONGEST):
+        size, last = len(line), line
+        while len(last) == _LONGEST and not last.endswith(b"\n"):
+            last = stream.readline(_LONGEST)
+            size += len(last)
+        if complete or (last or line).endswith(b"\n"):
+            yield (line if size == len(line) else None), size
+
+
+def _too_long(size: int) -> str:
+    return f"a line of {size} bytes, and at most {_LONGEST} are read"
 
 
 def _skip(stream: BinaryIO, count: int) -> None:

@@ -1,0 +1,31 @@
+"""A record that Kafka would refuse is a dead letter, and the others of its portion are not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from penstock.imports.part_task import fitting
+from penstock.pipeline.importing import BadRecord, Portion
+
+
+def test_records_with_a_large_value_or_key_are_bad_ones() -> None:
+    values = [b"a", b"b" * 90, None, b"c" * 40]
+    keys = [None, b"k", b"t", b"k" * 80]
+    earlier = BadRecord(b"?", "no JSON")
+    found = fitting(Portion.of(values, {"at": 4}, keys, [earlier]), 100)
+    assert found.records["value"].to_pylist() == [b"a", b"b" * 90, None]
+    assert [each.error_type for each in found.bad] == ["ValueError", "TooLargeError"]
+    assert "has 120 bytes, and at most 100" in found.bad[1].error
+    assert found.position == {"at": 4}
+
+
+def test_a_portion_that_fits_and_one_without_records_stay_as_they_are() -> None:
+    for values in ([b"a"], []):
+        portion = Portion.of(values, {"at": 1})
+        assert fitting(portion, 100) is portion
+
+
+def test_headers_and_topics_stay_with_their_records() -> None:
+    columns = {"value": pa.array([b"x" * 200, b"y"]), "topic": pa.array(["one", "two"])}
+    found = fitting(Portion(pa.record_batch(columns), {}), 100)
+    assert found.records.to_pylist() == [{"value": b"y", "topic": "two"}]
