@@ -14,6 +14,7 @@ import pytest
 
 from penstock.errors import DefinitionError, TransientError
 from penstock.imports.files import FilesImport
+from penstock.imports.files.watched_file import WatchedFile
 from penstock.pipeline import Pipeline
 from penstock.pipeline.importing import BadRecord, Position, key_of
 
@@ -202,6 +203,37 @@ def test_hidden_files_other_names_and_folders_are_left_out(tmp_path: Path) -> No
     assert sorted(files.round()) == [b"a.log", b"d.log"]
     deep = Import(tmp_path, pattern="*.log", recursive=True)
     assert sorted(deep.round()) == [b"a.log", b"d.log", b"e"]
+
+
+def test_links_are_followed_only_on_request(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "secret.log").write_text("secret\n")
+    (folder / "a.log").symlink_to(tmp_path / "secret.log")
+    os.mkfifo(folder / "pipe.log")
+    assert Import(folder).round() == []
+    assert Import(folder, follow_links=True).round() == [b"secret"]
+
+
+def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "1\n")
+    files.write("b.log", "2\n")
+    read = WatchedFile.head
+
+    def head(self: WatchedFile, length: int) -> str:
+        if self.path.endswith("a.log"):
+            raise PermissionError(13, "Permission denied", self.path)
+        return read(self, length)
+
+    assert sorted(files.round()) == [b"1", b"2"]
+    monkeypatch.setattr(WatchedFile, "head", head)
+    files.write("b.log", "3\n", "a")
+    assert files.round() == [b"3"]
+    with pytest.raises(TransientError, match=r"a\.log cannot be read: Permission denied"):
+        files.round()
 
 
 def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from penstock.errors import TransientError
 from penstock.imports.files.file_contents import FORMS, GROWING
 from penstock.imports.files.watched_file import WatchedFile, listed
 from penstock.pipeline.importing import (
@@ -47,6 +48,10 @@ class FilesImport(Import):
     folder: str = Field(min_length=1, description="The folder, which all tasks can read.")
     pattern: str = Field(default="*", min_length=1, description="Which names, as in *.log.")
     recursive: bool = Field(default=False, description="Whether folders in it are read, too.")
+    follow_links: bool = Field(
+        default=False,
+        description="Whether symbolic links are followed: they may lead out of the folder.",
+    )
     format: Literal["lines", "csv", "json_lines", "json_array", "parquet", "whole"] = Field(
         default="lines",
         description="`lines` as they are; `csv` with a header, each row as a JSON object; `json_lines`; "
@@ -93,17 +98,38 @@ class WatchedFolder(System):
 
     def pending(self, positions: Mapping[str, Position]) -> list[Part]:
         """Return the files that have something to read; move or delete those that are finished."""
-        options, parts = self.options, []
-        now = time.time()
-        for file in listed(options.folder, options.pattern, recursive=options.recursive):
-            complete = abs(now - file.modified) >= options.quiet
-            part = FilePart(file, options.format, complete)
-            position = positions.get(key_of(part.place))
-            if part.has_more(position):
-                parts.append(part)
-            elif complete and position is not None:
-                self._finish(file)
-        return [*parts]
+        parts: list[Part] = []
+        unreadable: OSError | None = None
+        for file in self._files():
+            try:
+                parts += self._part(file, positions)
+            except FileNotFoundError:
+                continue  # renamed or removed meanwhile
+            except OSError as error:
+                unreadable = error
+        if unreadable and not parts:
+            raise TransientError(f"{unreadable.filename} cannot be read: {unreadable.strerror}")
+        return parts
+
+    def _files(self) -> Iterator[WatchedFile]:
+        options = self.options
+        return listed(
+            options.folder,
+            options.pattern,
+            recursive=options.recursive,
+            links=options.follow_links,
+        )
+
+    def _part(self, file: WatchedFile, positions: Mapping[str, Position]) -> list[Part]:
+        # A time in the future is one of a wrong clock, not of a file that is being written.
+        complete = abs(time.time() - file.modified) >= self.options.quiet
+        part = FilePart(file, self.options.format, complete)
+        position = positions.get(key_of(part.place))
+        if part.has_more(position):
+            return [part]
+        if complete and position is not None:
+            self._finish(file)
+        return []
 
     def _finish(self, file: WatchedFile) -> None:
         if self.options.finished == "delete":

@@ -61,7 +61,9 @@ class WatchedFile:
         return bool(self.head(position["head_bytes"]) == position["head"])
 
 
-def listed(folder: str, pattern: str, *, recursive: bool) -> Iterator[WatchedFile]:
+def listed(
+    folder: str, pattern: str, *, recursive: bool, links: bool = False
+) -> Iterator[WatchedFile]:
     """Yield the files of a folder whose names match, in their order; links to one file once."""
     root = Path(folder)
     seen: dict[int, int] = {}
@@ -76,7 +78,8 @@ def listed(folder: str, pattern: str, *, recursive: bool) -> Iterator[WatchedFil
             status = path.stat()
         except FileNotFoundError:
             continue  # renamed or removed meanwhile
-        if not path.is_file() or any(part.startswith(".") for part in path.relative_to(root).parts):
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if hidden or not path.is_file() or (path.is_symlink() and not links):
             continue
         if status.st_ino in seen:
             if seen[status.st_ino] != status.st_dev:
