@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import DefinitionError, TransientError
+from penstock.errors import ConfigError, DefinitionError, TransientError
 from penstock.imports.files import FilesImport
 from penstock.imports.files.watched_file import WatchedFile
 from penstock.pipeline import Pipeline
@@ -203,6 +203,19 @@ def test_hidden_files_other_names_and_folders_are_left_out(tmp_path: Path) -> No
     assert sorted(files.round()) == [b"a.log", b"d.log"]
     deep = Import(tmp_path, pattern="*.log", recursive=True)
     assert sorted(deep.round()) == [b"a.log", b"d.log", b"e"]
+
+
+def test_a_position_that_an_operator_set(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "1\n2\n")
+    assert files.round() == [b"1", b"2"]
+    (key,) = files.positions
+    files.positions[key] = {"at": 2}
+    assert files.round() == [b"2"]
+    for wrong in ({}, {"at": -1}, {"at": "2"}, {"line": 2}):
+        files.positions[key] = wrong
+        with pytest.raises(ConfigError, match=r"is not one of a file; allowed"):
+            files.round()
 
 
 def test_links_are_followed_only_on_request(tmp_path: Path) -> None:

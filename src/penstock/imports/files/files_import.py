@@ -179,7 +179,7 @@ class FilePart(Part):
         """Return where to read on: at the start where the content is not that of the position."""
         if position is None or not self.file.is_continued(position):
             return 0
-        at = int(position["at"])
+        at: int = position["at"]
         if self.grows:
             return at if at <= self.file.size else 0
         same = position.get("size", self.file.size) == self.file.size

@@ -55,7 +55,18 @@ class WatchedFile:
         return {"at": at, "file": Path(self.path).name, **head, **state}
 
     def is_continued(self, position: Position) -> bool:
-        """Return whether this is the file of the position, and not other content in its place."""
+        """Return whether this is the file of the position, and not other content in its place.
+
+        An operator who sets a position need not know the file's beginning: `{"at": 0}` will do.
+        """
+        at = position.get("at")
+        if not isinstance(at, int) or at < 0:
+            raise ConfigError(
+                f"the position {position} of {self.path} is not one of a file; allowed: "
+                '{"at": N}, with the number of bytes, rows or elements that are read'
+            )
+        if "head" not in position:
+            return True
         if self.size < position["head_bytes"]:
             return False
         return bool(self.head(position["head_bytes"]) == position["head"])
