@@ -22,7 +22,7 @@ INJECTION = Path(__file__).parent / "injection"
 # How long anything may take on a busy machine.
 PATIENCE = 300.0
 # It lives for seconds: the best code would never pay off, and takes half of its time to compile.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 def environment(point: str = "", clock: float = 0.0) -> dict[str, str]:

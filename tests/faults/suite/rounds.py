@@ -25,7 +25,7 @@ _INJECTION = Path(__file__).parent / "injection"
 # How long a pipeline may take from its start to where it is killed, on a busy machine.
 _PATIENCE = 240.0
 # It lives for seconds: optimized compilation would not pay off, and takes half of its time.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 @dataclass
