@@ -172,7 +172,7 @@ def test_parquet_rows(tmp_path: Path) -> None:
     assert [json.loads(value)["n"] for value in found] == [*range(12_000)]
     files.write("b.parquet", "no parquet")
     assert files.round() == []
-    assert "is not a Parquet file" in files.bad[0].error
+    assert "this is not a parquet file" in files.bad[0].error
     assert files.round() == []
 
 
@@ -214,8 +214,129 @@ def test_a_position_that_an_operator_set(tmp_path: Path) -> None:
     assert files.round() == [b"2"]
     for wrong in ({}, {"at": -1}, {"at": "2"}, {"line": 2}):
         files.positions[key] = wrong
-        with pytest.raises(ConfigError, match=r"is not one of a file; allowed"):
+        with pytest.raises(
+            ConfigError, match=r"is not one of a file that is read as lines; allowed"
+        ):
             files.round()
+
+
+def test_a_file_that_is_rotated_while_it_is_read_is_read_once(tmp_path: Path) -> None:
+    """The name leads to another file then; the position belongs to the one that was opened."""
+    files = Import(tmp_path)
+    files.write("a.log", "".join(f"{n}\n" for n in range(12_000)))
+    (part,) = files.system.pending({})
+    with part.open(None) as reader:
+        first = next(portions := reader.take(10_000))
+        (tmp_path / "a.log").rename(tmp_path / "a.log.1")
+        files.write("a.log", "new\n")
+        taken = [first, *portions, *reader.take(10_000)]
+    files.positions[key_of(part.place)] = taken[-1].position
+    assert sum(portion.records.num_rows for portion in taken) == 12_000
+    assert files.round() == [b"new"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_file_that_is_rotated_before_it_is_read_is_read_once(tmp_path: Path, again: bool) -> None:
+    files = Import(tmp_path)
+    path = files.write("a.log", "1\n")
+    assert files.round() == ([b"1"])
+    files.write("a.log", "2\n", "a")
+    (part,) = files.system.pending(files.positions)
+    path.rename(tmp_path / "a.log.1")
+    if again:
+        files.write("a.log", "new\n")
+    with part.open(files.positions[key_of(part.place)]) as reader:
+        assert [*reader.take(100)] == []
+    assert sorted(files.round()) == [b"2", *([b"new"] if again else [])]
+
+
+def test_a_line_that_is_finished_while_it_is_read_stays_one(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "one\ntw", age=60)
+    (part,) = files.system.pending({})
+    with part.open(None) as reader:
+        files.write("a.log", "o\nthree\n", "a")
+        taken = [*reader.take(100)]
+    files.positions[key_of(part.place)] = taken[-1].position
+    found = [value for portion in taken for value in portion.records["value"].to_pylist()]
+    assert found + files.round() == [b"one", b"two", b"three"]
+
+
+def test_another_file_with_the_same_beginning_in_place_of_a_read_one(tmp_path: Path) -> None:
+    header = ",".join(f"column_{n}" for n in range(200))
+    row = ",".join("x" for _ in range(200))
+    files = Import(tmp_path, format="csv")
+    files.write("a.csv", f"{header}\n{row}\n{row}\n")
+    assert len(files.round()) == 2
+    other = row.replace("x", "y")
+    files.write("a.csv", f"{header}\n{other}\n{other}\n{other}\n")
+    assert len(files.round()) == 3
+
+
+def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv", quiet=0)
+    files.write("a.csv", 'id,text\n1,"oops\n' + "".join(f"{n},x\n" for n in range(2, 50_000)))
+    assert [json.loads(value)["id"] for value in files.round()] == [*map(str, range(2, 50_000))]
+    assert [each.value for each in files.bad] == [b'1,"oops\n']
+
+
+def test_a_position_of_another_format_is_refused(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a", "[1,\n2]\n", age=60)
+    assert len(files.round()) == 2
+    other = Import(tmp_path, format="json_array")
+    other.positions = files.positions
+    with pytest.raises(ConfigError, match="is not one of a file that is read as json_array"):
+        other.round()
+
+
+def test_a_whole_file_that_changes_anywhere_is_read_again(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="whole")
+    files.write("a", "x" * 2000 + "1", age=60)
+    assert len(files.round()) == 1
+    files.write("a", "x" * 2000 + "2", age=50)
+    assert files.round() == [b"x" * 2000 + b"2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "content"),
+    [
+        ("a.gz", "lines", gzip.compress(b"1\n" * 9000)[:-20]),
+        ("a.gz", "lines", b"no gzip"),
+        ("a.zst", "json_lines", b"no zstd"),
+        ("a.json", "json_array", b"[" * 100_000),
+        ("a.json", "json_array", b'["\xff"]'),
+        ("a.parquet", "parquet", b"PAR1" + b"x" * 100 + b"PAR1"),
+    ],
+)
+def test_a_content_that_is_not_of_the_format_is_one_bad_record(
+    tmp_path: Path, name: str, form: str, content: bytes
+) -> None:
+    files = Import(tmp_path, format=form, quiet=0)
+    (tmp_path / name).write_bytes(content)
+    files.round()
+    assert len(files.bad) == 1
+    assert files.round() == [] and len(files.bad) == 1
+    assert files.system.pending(files.positions) == []
+
+
+def test_hostile_lines_and_names(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="json_lines")
+    name = os.fsdecode(b"\xff\xfe.log")
+    (tmp_path / name).write_bytes(b"1\n" + b"[" * 5000 + b'\n"\xff"\n2\n')
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert files.round() == [b"1", b"2"]
+    assert len(files.bad) == 2
+    assert files.round() == []
+
+
+def test_a_csv_with_only_a_header_and_an_empty_file_are_finished(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv", finished="delete")
+    files.write("a.csv", "id,text\n", age=60)
+    files.write("b.csv", "", age=60)
+    for _ in range(3):
+        assert files.round() == []
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_links_are_followed_only_on_request(tmp_path: Path) -> None:
@@ -234,15 +355,15 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
     files = Import(tmp_path)
     files.write("a.log", "1\n")
     files.write("b.log", "2\n")
-    read = WatchedFile.head
+    opened = WatchedFile.open
 
-    def head(self: WatchedFile, length: int) -> str:
+    def refuse(self: WatchedFile) -> Any:
         if self.path.endswith("a.log"):
-            raise PermissionError(13, "Permission denied", self.path)
-        return read(self, length)
+            raise TransientError(f"{self.path} cannot be read: Permission denied")
+        return opened(self)
 
     assert sorted(files.round()) == [b"1", b"2"]
-    monkeypatch.setattr(WatchedFile, "head", head)
+    monkeypatch.setattr(WatchedFile, "open", refuse)
     files.write("b.log", "3\n", "a")
     assert files.round() == [b"3"]
     with pytest.raises(TransientError, match=r"a\.log cannot be read: Permission denied"):
@@ -265,6 +386,7 @@ def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
         ({"folder": "x", "finished": "move"}, "belong together"),
         ({"folder": "x", "finished_folder": "y"}, "belong together"),
         ({"folder": "x", "quiet": -1}, "quiet"),
+        ({"folder": "x", "finished": "move", "finished_folder": "x"}, "is read itself"),
         ({"folder": "x", "tasks_max": 0}, "greater than or equal to 1"),
         ({"folder": "x", "topic": "{table}"}, "allowed: {file}"),
         ({"folder": "x", "topic": "a b"}, "cannot be a topic"),

@@ -6,22 +6,27 @@ Each form yields pieces: values, bad records, and where the piece ends (in bytes
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import islice
 from typing import BinaryIO, NamedTuple
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.encode.json_columns_text import json_encode
 from penstock.errors import TerminalError
-from penstock.imports.files.watched_file import WatchedFile
+from penstock.imports.files.watched_file import OpenedFile
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
 _LONGEST = 16 * 2**20
+_MUCH = 8 * 2**20
+
+
+Line = tuple["bytes | None", int]
 
 
 class Piece(NamedTuple):
@@ -32,79 +37,78 @@ class Piece(NamedTuple):
     end: int
 
 
-Contents = Callable[[WatchedFile, int, bool], Iterator[Piece]]
-"""Yields the pieces of a file from a place on; whether the file is complete."""
+Contents = Callable[[OpenedFile, int], Iterator[Piece]]
+"""Yields the pieces of a file from a place on."""
 
 
-def lines(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
+def lines(file: OpenedFile, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
-    for found, bad, end in _lines(file, at, complete):
+    for found, bad, end in _lines(file, at):
         yield Piece([line.rstrip(b"\r\n") for line in found], bad, end)
 
 
-def json_lines(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
+def json_lines(file: OpenedFile, at: int) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
-    for found, bad, end in _lines(file, at, complete):
+    for found, bad, end in _lines(file, at):
         values = []
         for line in (line.strip() for line in found):
             try:
                 if line:
+                    line.decode()
                     msgspec.json.decode(line, type=msgspec.Raw)
                     values.append(line)
-            except msgspec.DecodeError as error:
-                bad.append(BadRecord(line, f"{file.path}: {error}", "DecodeError"))
+            except (ValueError, RecursionError) as error:
+                bad.append(BadRecord(line, f"{file.path}: {error}", type(error).__name__))
         yield Piece(values, bad, end)
 
 
-def csv_rows(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
-    """Yield rows as JSON objects, named by the first row."""
-    with file.open() as stream:
-        first = Rows(stream, complete)
+def csv_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
+    """Yield rows as JSON objects, named by the first row; empty lines are left out."""
+    with file.stream() as stream:
+        first = Rows(file, stream)
         header = next(first, None)
     if header is None:
         return
+    if isinstance(header, BadRecord) or len(set(header)) < len(header):
+        text = f"{file.path}: the header is not a row of different names"
+        yield Piece([], [BadRecord(None, text)], first.end)
+        header = None
+    elif at == 0:
+        yield Piece([], [], first.end)
     at = at or first.end
-    with file.open() as stream:
+    with file.stream() as stream:
         _skip(stream, at)
-        rows = Rows(stream, complete, at)
+        rows = Rows(file, stream, at)
         while found := [*islice(rows, _AT_ONCE)]:
             values, bad = [], []
             for row in found:
                 if isinstance(row, BadRecord):
                     bad.append(row)
-                elif isinstance(header, BadRecord) or len(row) != len(header):
-                    wanted = 0 if isinstance(header, BadRecord) else len(header)
+                elif header is None or len(row) != len(header):
+                    wanted = len(header or ())
                     text = f"{file.path}: a row of {len(row)} values, and the header has {wanted}"
-                    bad.append(BadRecord(",".join(row).encode(), text))
+                    bad += [BadRecord(",".join(row).encode(), text)] if row else []
                 else:
                     values.append(msgspec.json.encode(dict(zip(header, row, strict=True))))
             yield Piece(values, bad, rows.end)
 
 
-def json_array(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
+def json_array(file: OpenedFile, at: int) -> Iterator[Piece]:
     """Yield the elements of one array; the file is read as a whole."""
-    if not complete:
-        return
+    data = _whole(file)
     try:
-        elements = msgspec.json.decode(_whole(file), type=list[msgspec.Raw])
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        yield Piece([], [BadRecord(None, f"{file.path} is not a JSON array: {error}")], 1)
-        return
+        data.decode()
+        elements = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except (ValueError, RecursionError) as error:
+        raise ContentError(f"not a JSON array: {error}") from None
     for start in range(at, len(elements), _AT_ONCE):
         some = elements[start : start + _AT_ONCE]
         yield Piece([bytes(each) for each in some], [], start + len(some))
 
 
-def parquet_rows(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
+def parquet_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
     """Yield the rows of a Parquet file as JSON objects."""
-    if not complete:
-        return
-    try:
-        table = pq.ParquetFile(file.path)
-    except pa.ArrowInvalid as error:
-        yield Piece([], [BadRecord(None, f"{file.path} is not a Parquet file: {error}")], 1)
-        return
-    with table:
+    with file.stream() as stream, pq.ParquetFile(stream) as table:
         end = 0
         for batch in table.iter_batches(_AT_ONCE):
             start, end = end, end + batch.num_rows
@@ -113,9 +117,9 @@ def parquet_rows(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
                 yield Piece(json_encode(rows.type)(rows).to_pylist(), [], end)
 
 
-def whole_file(file: WatchedFile, at: int, complete: bool) -> Iterator[Piece]:
+def whole_file(file: OpenedFile, at: int) -> Iterator[Piece]:
     """Yield the file as one record."""
-    if complete and at == 0:
+    if at == 0:
         yield Piece([_whole(file)], [], 1)
 
 
@@ -130,47 +134,91 @@ FORMS: dict[str, Contents] = {
 GROWING = frozenset({"lines", "csv", "json_lines"})
 
 
-class Rows(Iterator["list[str] | BadRecord"]):
-    """The rows of a CSV file, and where each of them ends; one that is cut off waits for its rest."""
+class ContentError(ValueError):
+    """A file whose content is not of its format."""
 
-    def __init__(self, stream: BinaryIO, complete: bool, at: int = 0) -> None:
+
+class Rows(Iterator["list[str] | BadRecord"]):
+    """The rows of a CSV file, and where each of them ends; one that is cut off waits for its rest.
+
+    Where a row is not one, because a quote is never closed, say, its first line is bad, and the next line
+    is read as a row again: no line is left out.
+    """
+
+    def __init__(self, file: OpenedFile, stream: BinaryIO, at: int = 0) -> None:
         self.end = at
-        self._fed = at
-        self._complete = complete
+        self._path = file.path
+        self._lines = CompleteLines(file, stream, file.complete)
+        self._again: deque[Line] = deque()
+        self._row: list[Line] = []
         self._exhausted = False
-        self._line = b""
-        self._lines = _complete_lines(stream, complete)
         self._reader = csv.reader(self._feed(), strict=True)
 
     def _feed(self) -> Iterator[str]:
-        for line, size in self._lines:
-            first = self._fed == 0
-            self._line = line or b""
-            self._fed += size
+        while True:
+            line = self._again.popleft() if self._again else next(self._lines, None)
             if line is None:
+                self._exhausted = True
+                return
+            self._row.append(line)
+            text, size = line
+            if text is None:
                 raise csv.Error(_too_long(size))
-            yield line.decode("utf-8-sig" if first else "utf-8")
-        self._exhausted = True
+            yield text.decode("utf-8-sig" if self.end == 0 and len(self._row) == 1 else "utf-8")
 
     def __next__(self) -> list[str] | BadRecord:
         try:
             row: list[str] | BadRecord = next(self._reader)
+            self.end += sum(size for _, size in self._row)
+            self._row = []
         except (csv.Error, UnicodeDecodeError) as error:
-            if self._exhausted and not self._complete:
+            if self._exhausted and self._lines.is_cut_off:
                 raise StopIteration from None
+            (line, size), *rest = self._row
+            self._again.extendleft(reversed(rest))
+            self._row, self._exhausted = [], False
             self._reader = csv.reader(self._feed(), strict=True)
-            row = BadRecord(self._line, f"not a CSV row: {error}", type(error).__name__)
-        self.end = self._fed
+            self.end += size
+            row = BadRecord(line, f"{self._path}: not a CSV row: {error}", type(error).__name__)
         return row
 
 
-def _lines(
-    file: WatchedFile, at: int, complete: bool
-) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
-    with file.open() as stream:
+class CompleteLines(Iterator["Line"]):
+    """Lines with their ends, and their sizes; None for one that is too long to be a record.
+
+    The last one, without an end, is there only where the file has been quiet and still is.
+    """
+
+    def __init__(self, file: OpenedFile, stream: BinaryIO, complete: bool) -> None:
+        self._file = file
+        self._stream = stream
+        self._complete = complete
+        # Whether there may be more of the file than was given.
+        self.is_cut_off = not complete
+
+    def __next__(self) -> Line:
+        if not (line := self._stream.readline(_LONGEST)):
+            raise StopIteration
+        size, last = len(line), line
+        while len(last) == _LONGEST and not last.endswith(b"\n"):
+            last = self._stream.readline(_LONGEST)
+            size += len(last)
+        if not (last or line).endswith(b"\n") and not self._is_the_last():
+            # What comes after it by now belongs to it.
+            self._stream = BytesIO()
+            self.is_cut_off = True
+            raise StopIteration
+        return (line if size == len(line) else None), size
+
+    def _is_the_last(self) -> bool:
+        return self._complete and self._file.is_as_listed()
+
+
+def _lines(file: OpenedFile, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+    with file.stream() as stream:
         _skip(stream, at)
-        found = _complete_lines(stream, complete)
-        while some := [*islice(found, _AT_ONCE)]:
+        found = CompleteLines(file, stream, file.complete)
+        while some := _some(found):
             at += sum(size for _, size in some)
             bad = [
                 BadRecord(None, f"{file.path}: {_too_long(size)}", "TooLargeError")
@@ -180,18 +228,15 @@ def _lines(
             yield [line for line, _ in some if line is not None], bad, at
 
 
-def _complete_lines(stream: BinaryIO, complete: bool) -> Iterator[tuple[bytes | None, int]]:
-    """Yield lines with their ends, and their sizes; None for one that is too long to be a record.
-
-    The last one, without an end, is there only of a complete file.
-    """
-    while line := stream.readline(_LONGEST):
-        size, last = len(line), line
-        while len(last) == _LONGEST and not last.endswith(b"\n"):
-            last = stream.readline(_LONGEST)
-            size += len(last)
-        if complete or (last or line).endswith(b"\n"):
-            yield (line if size == len(line) else None), size
+def _some(found: Iterator[Line]) -> list[Line]:
+    """Return some lines: few of them, where they are long."""
+    some, size = [], 0
+    for line in found:
+        some.append(line)
+        size += len(line[0] or b"")
+        if len(some) == _AT_ONCE or size > _MUCH:
+            break
+    return some
 
 
 def _too_long(size: int) -> str:
@@ -207,8 +252,8 @@ def _skip(stream: BinaryIO, count: int) -> None:
         count -= len(data)
 
 
-def _whole(file: WatchedFile) -> bytes:
-    with file.open() as stream:
+def _whole(file: OpenedFile) -> bytes:
+    with file.stream() as stream:
         data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise TerminalError(

@@ -7,15 +7,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from penstock.errors import TransientError
-from penstock.imports.files.file_contents import FORMS, GROWING
-from penstock.imports.files.watched_file import WatchedFile, listed
+from penstock.imports.files.file_contents import FORMS, GROWING, Piece
+from penstock.imports.files.watched_file import OpenedFile, WatchedFile, listed
 from penstock.pipeline.importing import (
+    BadRecord,
     Import,
     Part,
     Place,
@@ -99,16 +101,14 @@ class WatchedFolder(System):
     def pending(self, positions: Mapping[str, Position]) -> list[Part]:
         """Return the files that have something to read; move or delete those that are finished."""
         parts: list[Part] = []
-        unreadable: OSError | None = None
+        unreadable: TransientError | None = None
         for file in self._files():
             try:
                 parts += self._part(file, positions)
-            except FileNotFoundError:
-                continue  # renamed or removed meanwhile
-            except OSError as error:
+            except TransientError as error:
                 unreadable = error
         if unreadable and not parts:
-            raise TransientError(f"{unreadable.filename} cannot be read: {unreadable.strerror}")
+            raise unreadable
         return parts
 
     def _files(self) -> Iterator[WatchedFile]:
@@ -127,20 +127,30 @@ class WatchedFolder(System):
         position = positions.get(key_of(part.place))
         if part.has_more(position):
             return [part]
-        if complete and position is not None:
+        if complete and (position is not None or file.size == 0):
             self._finish(file)
         return []
 
     def _finish(self, file: WatchedFile) -> None:
+        """Move or delete a file, if its name still leads to it, as it was listed."""
+        opened = file.open()
+        if opened is None or self.options.finished == "keep":
+            return
+        with opened:
+            if not opened.is_as_listed():
+                return
         if self.options.finished == "delete":
             Path(file.path).unlink(missing_ok=True)
         elif self.options.finished_folder is not None:
             target = Path(self.options.finished_folder)
             target.mkdir(parents=True, exist_ok=True)
-            name = Path(file.path).name
-            # Two files of one name on different days: neither replaces the other.
-            aim = target / name if not (target / name).exists() else target / f"{name}.{file.inode}"
-            shutil.move(file.path, aim)
+            shutil.move(file.path, _free(target, Path(file.path).name))
+
+
+def _free(folder: Path, name: str) -> Path:
+    """Return a name that no file in the folder has: files of one name on different days are all kept."""
+    names = chain([name], (f"{name}.{number}" for number in count(1)))
+    return next(folder / each for each in names if not (folder / each).exists())
 
 
 @dataclass(frozen=True)
@@ -168,60 +178,79 @@ class FilePart(Part):
 
     def has_more(self, position: Position | None) -> bool:
         """Return whether there is anything after a position, without reading much."""
-        if not self.grows:
-            return self.complete and (position is None or not self._is_done(position))
-        at = self.start(position)
-        if self.file.size <= at:
+        if not self.grows and not self.complete:
             return False
-        return self.complete or self._has_line(at)
-
-    def start(self, position: Position | None) -> int:
-        """Return where to read on: at the start where the content is not that of the position."""
-        if position is None or not self.file.is_continued(position):
-            return 0
-        at: int = position["at"]
-        if self.grows:
-            return at if at <= self.file.size else 0
-        same = position.get("size", self.file.size) == self.file.size
-        return at if same else 0
-
-    def _is_done(self, position: Position) -> bool:
-        file = self.file
-        seen = position.get("done") and (position["size"], position["modified"])
-        return bool(seen == (file.size, file.modified) and file.is_continued(position))
-
-    def _has_line(self, at: int) -> bool:
-        with Path(self.file.path).open("rb") as file:
-            file.seek(at)
-            data = file.read(_LOOKED_AT)
-        return b"\n" in data or len(data) == _LOOKED_AT
+        opened = self.file.open()
+        if opened is None:
+            return False
+        with opened:
+            at = opened.start(position, self.format, grows=self.grows)
+            if self.grows:
+                return self.file.size > at and (self.complete or _has_line(opened, at))
+            return not (at and position and position.get("done"))
 
     @contextmanager
     def open(self, position: Position | None) -> Iterator[Reader]:
-        """Read on; what the file has by now is read, too."""
-        yield FileReader(self, self.start(position))
+        """Read on, if it is still there; what it has by now is read, too."""
+        opened = self.file.open()
+        if opened is None:
+            yield NothingToRead()
+            return
+        with opened:
+            opened.complete = self.complete and opened.is_as_listed()
+            at = opened.start(position, self.format, grows=self.grows)
+            yield FileReader(self, opened, at)
+
+
+def _has_line(file: OpenedFile, at: int) -> bool:
+    with file.stream() as stream:
+        stream.seek(at)
+        data = stream.read(_LOOKED_AT)
+    return b"\n" in data or len(data) == _LOOKED_AT
+
+
+class NothingToRead(Reader):
+    """A file that is gone, or has another name by now, under which the next round finds it."""
+
+    def take(self, _most: int) -> Iterator[Portion]:
+        """Yield nothing."""
+        return iter(())
 
 
 class FileReader(Reader):
     """A file that is being read."""
 
-    def __init__(self, part: FilePart, at: int) -> None:
+    def __init__(self, part: FilePart, file: OpenedFile, at: int) -> None:
         self._part = part
-        self._pieces = FORMS[part.format](part.file, at, part.complete)
+        self._file = file
+        self._pieces = FORMS[part.format](file, at)
         self._at = at
-        self._ended = False
+        self._ended = not part.grows and not file.complete
 
     def take(self, most: int) -> Iterator[Portion]:
-        """Yield what comes next; at its end, a file that does not grow is noted as done."""
-        if self._ended:
-            return
-        file, count = self._part.file, 0
-        for piece in self._pieces:
-            self._at = piece.end
-            yield Portion.of(piece.values, file.position(piece.end), bad=piece.bad)
-            count += len(piece.values) + len(piece.bad)
-            if count >= most:
+        """Yield what comes next; at its end, a file that does not grow is noted as done.
+
+        A content that is not of the format is one bad record, and ends the file.
+        """
+        count = 0
+        while not self._ended and count < most:
+            try:
+                piece = next(self._pieces, None)
+            except (ValueError, OSError, EOFError, RecursionError) as error:
+                if self._part.grows:
+                    raise
+                bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
+                piece = Piece([], [bad], max(self._at, 1))
+                self._pieces = iter(())
+            if piece is None:
+                self._ended = True
+                if not self._part.grows:
+                    yield Portion.of([], self._position(done=True))
                 return
-        self._ended = True
-        if not self._part.grows:
-            yield Portion.of([], file.position(self._at, done=True))
+            self._at = piece.end
+            yield Portion.of(piece.values, self._position(), bad=piece.bad)
+            count += len(piece.values) + len(piece.bad)
+
+    def _position(self, *, done: bool = False) -> Position:
+        part = self._part
+        return self._file.position(self._at, part.format, grows=part.grows, done=done)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from io import BufferedReader
 from pathlib import Path
+from stat import S_ISLNK, S_ISREG
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -14,7 +17,7 @@ import pyarrow as pa
 from penstock.errors import ConfigError, TransientError
 from penstock.pipeline.importing import Position
 
-_HEAD = 1024
+_DIGESTED = 1024
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -32,72 +35,135 @@ class WatchedFile:
         """Return how it is compressed, by its name."""
         return _PACKED.get(Path(self.path).suffix.lower())
 
-    def open(self) -> BinaryIO:
-        """Open it; what comes out is not compressed."""
+    @property
+    def name(self) -> str:
+        """Return its name, in which bytes that are not UTF-8 are shown."""
+        return os.fsencode(Path(self.path).name).decode("utf-8", "backslashreplace")
+
+    def open(self) -> OpenedFile | None:
+        """Open it; None where another file has its name by now, or none has it."""
         try:
-            if self.packing is None:
-                return Path(self.path).open("rb")
-            packed = pa.input_stream(self.path, compression=self.packing)
-            return BufferedReader(packed)
+            file = Path(self.path).open("rb")  # noqa: SIM115 - the opened file closes it
+        except FileNotFoundError:
+            return None
         except OSError as error:
-            raise TransientError(f"{self.path} cannot be read: {error}") from None
+            raise TransientError(f"{self.path} cannot be read: {error.strerror}") from None
+        if os.fstat(file.fileno()).st_ino == self.inode:
+            return OpenedFile(self, file)
+        file.close()
+        return None
 
-    def head(self, length: int) -> str:
-        """Return a digest of its first bytes, compressed as they are."""
-        with Path(self.path).open("rb") as file:
-            return hashlib.sha256(file.read(length)).hexdigest()[:16]
 
-    def position(self, at: int, *, done: bool = False) -> Position:
+class OpenedFile:
+    """An open file: what is read of it, and its digests, are of this one, whatever has its name."""
+
+    def __init__(self, listed: WatchedFile, file: BinaryIO) -> None:
+        self.listed = listed
+        self.path = listed.name
+        # Whether a last line without an end is one; set by who knows how long the file was quiet.
+        self.complete = False
+        self._file = file
+
+    def __enter__(self) -> OpenedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def as_now(self) -> WatchedFile:
+        """Return the file as it is at this moment."""
+        status = os.fstat(self._file.fileno())
+        return WatchedFile(self.listed.path, status.st_ino, status.st_size, status.st_mtime)
+
+    def is_as_listed(self) -> bool:
+        """Return whether it was not written since it was listed."""
+        return self.as_now() == self.listed
+
+    def stream(self) -> BinaryIO:
+        """Return its content from the start; what comes out is not compressed."""
+        copy = os.fdopen(os.dup(self._file.fileno()), "rb")
+        copy.seek(0)
+        if self.listed.packing is None:
+            return copy
+        packed = pa.CompressedInputStream(pa.PythonFile(copy, "r"), self.listed.packing)
+        return BufferedReader(packed)
+
+    def position(self, at: int, format: str, *, grows: bool, done: bool = False) -> Position:
         """Return the position after `at`: bytes, rows or elements."""
-        length = min(self.size, _HEAD)
-        state = {"done": True, "size": self.size, "modified": self.modified} if done else {}
-        head = {"head": self.head(length), "head_bytes": length}
-        return {"at": at, "file": Path(self.path).name, **head, **state}
+        now = self.as_now()
+        found = {"at": at, "file": self.path, "format": format}
+        if grows:
+            head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
+            found |= {"head": self._digest(0, head), "tail": self._digest(tail, at)}
+        else:
+            found |= {"size": now.size, "modified": now.modified}
+        return found | ({"done": True} if done else {})
 
-    def is_continued(self, position: Position) -> bool:
-        """Return whether this is the file of the position, and not other content in its place.
+    def start(self, position: Position | None, format: str, *, grows: bool) -> int:
+        """Return where to read on: at the start, where the content is not that of the position.
 
-        An operator who sets a position need not know the file's beginning: `{"at": 0}` will do.
+        An operator who sets a position need not know the content: `{"at": 0}` will do.
         """
+        if position is None:
+            return 0
         at = position.get("at")
-        if not isinstance(at, int) or at < 0:
+        if not isinstance(at, int) or at < 0 or position.get("format", format) != format:
             raise ConfigError(
-                f"the position {position} of {self.path} is not one of a file; allowed: "
-                '{"at": N}, with the number of bytes, rows or elements that are read'
+                f"the position {position} of {self.path} is not one of a file that is read as {format}; "
+                'allowed: {"at": N}, with the number of bytes, rows or elements that are read: set it, '
+                "or reset it to read the file again"
             )
-        if "head" not in position:
-            return True
-        if self.size < position["head_bytes"]:
-            return False
-        return bool(self.head(position["head_bytes"]) == position["head"])
+        return at if self._is_continued(position, at, grows) else 0
+
+    def _is_continued(self, position: Position, at: int, grows: bool) -> bool:
+        now = self.as_now()
+        if grows:
+            wanted = position.get("head"), position.get("tail")
+            head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
+            own = self._digest(0, head), self._digest(tail, at)
+            return at <= now.size and wanted in ((None, None), own)
+        seen = position.get("size", now.size), position.get("modified", now.modified)
+        return seen == (now.size, now.modified)
+
+    def _digest(self, start: int, end: int) -> str:
+        data = os.pread(self._file.fileno(), end - start, start)
+        return hashlib.sha256(data).hexdigest()[:16]
 
 
 def listed(
     folder: str, pattern: str, *, recursive: bool, links: bool = False
 ) -> Iterator[WatchedFile]:
     """Yield the files of a folder whose names match, in their order; links to one file once."""
-    root = Path(folder)
     seen: dict[int, int] = {}
-    try:
-        found = sorted(root.rglob(pattern) if recursive else root.glob(pattern))
-        if not root.is_dir():
-            raise TransientError(f"the folder {folder} is not there (any more)")
-    except OSError as error:
-        raise TransientError(f"the folder {folder} cannot be read: {error}") from None
-    for path in found:
+    for path in sorted(_paths(folder, pattern, recursive)):
         try:
-            status = path.stat()
-        except FileNotFoundError:
-            continue  # renamed or removed meanwhile
-        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-        if hidden or not path.is_file() or (path.is_symlink() and not links):
+            status = os.lstat(path)
+            if S_ISLNK(status.st_mode) and links:
+                status = os.stat(path)  # noqa: PTH116 - the name may have any bytes
+        except OSError:
+            continue  # renamed or removed meanwhile, or a link that leads nowhere
+        if not S_ISREG(status.st_mode):
             continue
         if status.st_ino in seen:
             if seen[status.st_ino] != status.st_dev:
                 raise ConfigError(
-                    f"{path} and another file have the same number on two file systems: import each file "
-                    "system with a pipeline of its own"
+                    f"{path} and another file have the same number on two file systems: import each "
+                    "file system with a pipeline of its own"
                 )
             continue
         seen[status.st_ino] = status.st_dev
-        yield WatchedFile(str(path), status.st_ino, status.st_size, status.st_mtime)
+        yield WatchedFile(path, status.st_ino, status.st_size, status.st_mtime)
+
+
+def _paths(folder: str, pattern: str, recursive: bool) -> Iterator[str]:
+    def refuse(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError) and error.filename == folder:
+            raise TransientError(f"the folder {folder} is not there (any more)")
+        if not isinstance(error, FileNotFoundError):
+            raise TransientError(f"the folder {error.filename} cannot be read: {error.strerror}")
+
+    for root, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if recursive and not name.startswith(".")]
+        for name in names:
+            if fnmatchcase(name, pattern) and not name.startswith("."):
+                yield f"{root}/{name}"
