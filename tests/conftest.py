@@ -26,9 +26,7 @@ settings.load_profile("any-speed")
 # Processes that tests start live for seconds: optimized compilation would take a third of their CPU time,
 # and never pay off. The Spark session of the run itself lives long enough. The space for compiled code is
 # that of the other compiler: with the 48 MB of this one, a process that runs for minutes ends.
-os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 
 @pytest.fixture(scope="session", autouse=True)
