@@ -339,6 +339,16 @@ def test_a_csv_with_only_a_header_and_an_empty_file_are_finished(tmp_path: Path)
     assert [*tmp_path.iterdir()] == []
 
 
+def test_each_of_many_equal_files_is_read_where_finished_ones_are_deleted(tmp_path: Path) -> None:
+    """A new file gets the number of the one that was deleted."""
+    files = Import(tmp_path, finished="delete")
+    for age in (60, 50, 40, 30):
+        files.write("trigger", "go\n", age=age)
+        assert files.round() == [b"go"]
+        assert files.round() == []
+        assert [*tmp_path.iterdir()] == []
+
+
 def test_links_are_followed_only_on_request(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -80,10 +80,12 @@ class FilesImport(Import):
                 f"the pattern {self.pattern!r} is about names; give 'folder', and 'recursive: true' for "
                 "the folders in it"
             )
-        inside = self.finished_folder and Path(self.finished_folder).resolve()
-        if inside and inside.is_relative_to(Path(self.folder).resolve()) and self.recursive:
+        aim = Path(self.finished_folder).resolve() if self.finished_folder else None
+        root = Path(self.folder).resolve()
+        if aim == root or (aim and aim.is_relative_to(root) and self.recursive):
             raise ValueError(
-                "finished_folder is in the folder that is read, and 'recursive' is set"
+                f"finished_folder {self.finished_folder!r} is read itself: files would be moved without "
+                "end; give a folder outside of 'folder'"
             )
         return self
 
@@ -123,7 +125,7 @@ class WatchedFolder(System):
     def _part(self, file: WatchedFile, positions: Mapping[str, Position]) -> list[Part]:
         # A time in the future is one of a wrong clock, not of a file that is being written.
         complete = abs(time.time() - file.modified) >= self.options.quiet
-        part = FilePart(file, self.options.format, complete)
+        part = FilePart(file, self.options.format, complete, self.options.finished != "keep")
         position = positions.get(key_of(part.place))
         if part.has_more(position):
             return [part]
@@ -160,6 +162,8 @@ class FilePart(Part):
     file: WatchedFile
     format: str
     complete: bool
+    # Whether files go when they are finished: one that is found later in the same place is another.
+    goes: bool = False
 
     @property
     def place(self) -> Place:
@@ -184,10 +188,13 @@ class FilePart(Part):
         if opened is None:
             return False
         with opened:
-            at = opened.start(position, self.format, grows=self.grows)
+            at = self._start(opened, position)
             if self.grows:
                 return self.file.size > at and (self.complete or _has_line(opened, at))
             return not (at and position and position.get("done"))
+
+    def _start(self, opened: OpenedFile, position: Position | None) -> int:
+        return opened.start(position, self.format, grows=self.grows, goes=self.goes)
 
     @contextmanager
     def open(self, position: Position | None) -> Iterator[Reader]:
@@ -198,7 +205,7 @@ class FilePart(Part):
             return
         with opened:
             opened.complete = self.complete and opened.is_as_listed()
-            at = opened.start(position, self.format, grows=self.grows)
+            at = self._start(opened, position)
             yield FileReader(self, opened, at)
 
 

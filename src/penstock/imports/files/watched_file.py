@@ -91,17 +91,21 @@ class OpenedFile:
     def position(self, at: int, format: str, *, grows: bool, done: bool = False) -> Position:
         """Return the position after `at`: bytes, rows or elements."""
         now = self.as_now()
-        found = {"at": at, "file": self.path, "format": format}
+        found = {"at": at, "file": self.path, "format": format, "modified": now.modified}
         if grows:
             head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
             found |= {"head": self._digest(0, head), "tail": self._digest(tail, at)}
         else:
-            found |= {"size": now.size, "modified": now.modified}
+            found |= {"size": now.size}
         return found | ({"done": True} if done else {})
 
-    def start(self, position: Position | None, format: str, *, grows: bool) -> int:
+    def start(
+        self, position: Position | None, format: str, *, grows: bool, goes: bool = False
+    ) -> int:
         """Return where to read on: at the start, where the content is not that of the position.
 
+        Where files go when they are finished, one of the same content that was written later is another:
+        systems give the number of a deleted file to the next one.
         An operator who sets a position need not know the content: `{"at": 0}` will do.
         """
         if position is None:
@@ -113,15 +117,17 @@ class OpenedFile:
                 'allowed: {"at": N}, with the number of bytes, rows or elements that are read: set it, '
                 "or reset it to read the file again"
             )
-        return at if self._is_continued(position, at, grows) else 0
+        return at if self._is_continued(position, at, grows, goes) else 0
 
-    def _is_continued(self, position: Position, at: int, grows: bool) -> bool:
+    def _is_continued(self, position: Position, at: int, grows: bool, goes: bool) -> bool:
         now = self.as_now()
         if grows:
             wanted = position.get("head"), position.get("tail")
             head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
             own = self._digest(0, head), self._digest(tail, at)
-            return at <= now.size and wanted in ((None, None), own)
+            later = position.get("modified", now.modified) != now.modified
+            is_another = goes and at == now.size and later
+            return at <= now.size and wanted in ((None, None), own) and not is_another
         seen = position.get("size", now.size), position.get("modified", now.modified)
         return seen == (now.size, now.modified)
 
