@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from penstock import engine
 from penstock.config.logs import event_logger
@@ -22,7 +23,9 @@ from penstock.imports.import_plan import ImportPlan, import_plan
 from penstock.imports.intake import Intake
 from penstock.imports.rounds import Round, Rounds
 from penstock.pipeline import Pipeline
-from penstock.pipeline.importing import System
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = event_logger(__name__)
 _GRACE = 300.0
@@ -64,18 +67,23 @@ class ImportRunning:
         self._start = partial(engine.start, on_batch=on_batch, before_batch=before_batch)
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
-        self._in_a_row = 0
+        self._in_a_row = self._failures = 0
         self._progress = Progress(pipeline.name)
         self._behind: Running | None = None
         self._connection = pipeline.find_connection()
         # What is wrong with the definition is raised here, and what is away the first time, too.
-        self._rounds, self._system = self._begin()
+        self._rounds = Rounds(pipeline.name, plan, self._connection, self._session)
+        self._session()
+        self._rounds.prepare()
+        self._system = plan.source.system()
+        self._intake = Intake(plan, self._connection)
         try:
-            self._intake = Intake(plan, self._connection)
+            # Before the claim: a second process that is refused must not end the first one.
             if plan.behind is not None and not once:
                 self._behind = self._start(plan.behind)
+            self._rounds.claim()
         except BaseException:
-            self._system.close()
+            self._close()
             raise
         Thread(target=self._supervise, name=f"{pipeline.name}-import", daemon=True).start()
 
@@ -143,8 +151,13 @@ class ImportRunning:
                 self._finish_behind(self._plan.behind)
         except PenstockError as error:
             self._error = error
+        except Exception as error:  # whatever it is, it must not look like a success
+            self._error = lost_session(error, self.pipeline.name)
         finally:
-            self._close()
+            try:
+                self._close()
+            except Exception as error:  # of a driver, whose connection is broken
+                log.warning("import_not_closed", pipeline=self.pipeline.name, reason=str(error))
             if self._asked_to_stop.is_set():
                 self._error = None
             self._ended.set()
@@ -157,15 +170,15 @@ class ImportRunning:
             return self._after(error)
         except Exception as error:  # Java's, Spark's or a driver's: a reason like any other
             return self._after(lost_session(error, self.pipeline.name))
-        self._error, self._in_a_row = None, 0
-        self._intake.trim()
+        self._error, self._in_a_row, self._failures = None, 0, 0
         if done.records or any(outcome.more for outcome in done.outcomes):
             return 0.0
         return None if self._once else self._plan.source.poll
 
     def _run_round(self) -> Round:
         """Run a round, unless too much of what was imported is not processed yet."""
-        if self._intake.is_full():
+        self._intake.trim()
+        if not self._once and self._intake.is_full():
             return Round()
         began = time.monotonic()
         done = self._rounds.run(self._system)
@@ -189,7 +202,7 @@ class ImportRunning:
             last_error=done.last_failure or before.last_error,
         )
         if done.records:
-            self._in_a_row = 0
+            self._in_a_row = self._failures = 0
 
     def _after(self, error: PenstockError) -> float | None:
         """Note an error; return how long to wait before it is tried again, None where it is not."""
@@ -197,9 +210,10 @@ class ImportRunning:
         if isinstance(error, (ConfigError, FencedError)):
             return None
         away = isinstance(error, TransientError)
-        if not away and (self._once or self._in_a_row >= self.pipeline.restart.limit):
+        if not away and (self._once or self._failures >= self.pipeline.restart.limit):
             return None
         self._in_a_row += 1
+        self._failures += not away
         wait = pause_before(self._in_a_row, error, self.pipeline.restart)
         self._progress = replace(self._progress, restarts=self._progress.restarts + (not away))
         log.warning(
@@ -211,12 +225,10 @@ class ImportRunning:
         )
         return wait
 
-    def _begin(self) -> tuple[Rounds, System]:
+    def _session(self) -> SparkSession:
         spark = spark_session(self.pipeline.session_options)
         shipped(spark, self.pipeline)
-        rounds = Rounds(self.pipeline.name, self._plan, self._connection, spark)
-        rounds.prepare()
-        return rounds, self._plan.source.system()
+        return spark
 
     def _finish_behind(self, behind: Pipeline) -> None:
         """Let the pipeline behind the import process what was imported."""

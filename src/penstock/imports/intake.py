@@ -8,6 +8,7 @@ from penstock.config import Connection
 from penstock.errors import PenstockError
 from penstock.imports.import_plan import ImportPlan
 from penstock.kafka import Admin
+from penstock.pipeline import Partition
 
 # The import waits while so many records are not processed.
 _MOST = 2_000_000
@@ -26,6 +27,7 @@ class Intake:
         self._admin = Admin(connection) if self._topic else None
         self._looked = 0.0
         self._waiting = 0
+        self._committed: dict[Partition, int] = {}
 
     def is_full(self) -> bool:
         """Return whether the import must wait for the pipeline."""
@@ -43,7 +45,15 @@ class Intake:
             committed = self._admin.committed(self._group, partitions)
             oldest, latest = self._admin.earliest(partitions), self._admin.latest(partitions)
             self._waiting = sum(latest[p] - committed.get(p, oldest[p]) for p in partitions)
-            done = {p: offset for p, offset in committed.items() if offset > oldest[p]}
+            # Not what was committed last: Spark may repeat that batch, until it has begun the next one.
+            done = {
+                p: self._committed[p]
+                for p, offset in committed.items()
+                if oldest[p] < self._committed.get(p, 0) < offset
+            }
+            self._committed |= {
+                p: offset for p, offset in committed.items() if offset > self._committed.get(p, -1)
+            }
             if done:
                 self._admin.delete_records(done)
         except PenstockError:

@@ -20,9 +20,13 @@ from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Read
 
 # A part that is slow to read may take this long for one transaction. Where a task was killed, the next
 # one of its part ends its transaction at once.
-_SETTINGS = {"transaction.timeout.ms": 300_000, "linger.ms": 5}
+_SETTINGS = {"transaction.timeout.ms": 120_000, "message.timeout.ms": 60_000, "linger.ms": 5}
+# No portion is added to a transaction that is older than this, in seconds.
+_LONGEST = 60.0
 # How long a task reads before other imports get its place, in seconds.
 _TURN = 5.0
+# What of a bad record is in its dead letter, which must not be too large for a record itself.
+_LETTER, _TEXT = 500_000, 10_000
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -99,15 +103,18 @@ def _run(errand: Errand, until: float, outcome: Outcome) -> None:
 
 def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Outcome) -> bool:
     """Write what the reader gives, once; return whether there was anything."""
-    records, last = 0, None
+    records, last, began = 0, None, 0.0
     bad: list[BadRecord] = []
     for taken in (fitting(each, transaction.largest) for each in reader.take(errand.most)):
         if last is None:
             transaction.begin()
+            began = time.monotonic()
         transaction.send(taken.records, errand.topic)
         records += taken.records.num_rows
         last = taken.position
         bad += taken.bad
+        if time.monotonic() - began > _LONGEST:
+            break  # the next task goes on here
     if last is None:
         return False
     if bad:
@@ -174,14 +181,14 @@ def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:
             {"key": "penstock.stage", "value": b"import"},
             {"key": "penstock.place", "value": place},
             {"key": "penstock.error_type", "value": each.error_type.encode()},
-            {"key": "penstock.error", "value": each.error.encode(errors="replace")},
+            {"key": "penstock.error", "value": each.error[:_TEXT].encode(errors="replace")},
         ]
         for each in bad
     ]
     return pa.record_batch(
         {
             "key": pa.array([each.key for each in bad], pa.binary()),
-            "value": pa.array([each.value for each in bad], pa.binary()),
+            "value": pa.array([(each.value or b"")[:_LETTER] or None for each in bad], pa.binary()),
             "headers": pa.array(headers, _HEADERS),
         }
     )

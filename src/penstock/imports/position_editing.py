@@ -13,7 +13,7 @@ import msgspec
 from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.imports.part_task import transaction_of
-from penstock.imports.positions import TOPIC, Positions, create_topic, position_record
+from penstock.imports.positions import SHORT, TOPIC, Positions, create_topic, position_record
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline.importing import Position, key_of
 
@@ -31,7 +31,7 @@ def set_positions(
     """Set the position of each part, by its place as JSON; None lets it be read from the start."""
     create_topic(connection)
     for place, position in positions.items():
-        with Transaction(connection, transaction_of(name, place), {}) as transaction:
+        with Transaction(connection, transaction_of(name, place), SHORT) as transaction:
             transaction.begin()
             transaction.send(position_record(name, place, position), TOPIC)
             transaction.commit()

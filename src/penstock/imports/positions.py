@@ -7,7 +7,7 @@ key ["shop"]                           value {"claim": 3}       which process ru
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,14 +15,18 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.config import Connection
-from penstock.errors import ConfigError, TerminalError, TransientError
+from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
 from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
-from penstock.pipeline.importing import Position, key_of
+from penstock.pipeline.importing import POSITIONS, Position, key_of
 
-TOPIC = "penstock-positions"
-_PATIENCE = 60.0
+TOPIC = POSITIONS
+SHORT = {"transaction.timeout.ms": 30_000, "message.timeout.ms": 20_000}
+"""The settings of transactions that only note something: others wait for one whose process was killed."""
+# Longer than any transaction of a part that was killed stays open.
+_PATIENCE = 150.0
+_ANSWER = 10.0
 _AT_ONCE = 10_000
 _WHERE = TOPIC, 0
 
@@ -61,16 +65,31 @@ def _record(key: bytes, value: bytes | None) -> pa.RecordBatch:
 
 
 def create_topic(connection: Connection) -> None:
-    """Create the topic where it is missing."""
+    """Create the topic where it is missing, and refuse one that would forget positions."""
     with Admin(connection) as admin:
-        if TOPIC in {topic.name for topic in admin.topics()}:
-            if len(admin.partitions([TOPIC])) != 1:
-                raise ConfigError(
-                    f"the topic {TOPIC!r} has more than one partition: it is not one of Penstock, which "
-                    "keeps the positions of imports there; rename or delete it"
-                )
+        if ensure_topic(admin, TOPIC, 1, {"cleanup.policy": "compact"}):
             return
-        admin.create_topic(TOPIC, 1, config={"cleanup.policy": "compact"})
+        policy = {each.name: each.value for each in admin.topic_settings(TOPIC)}["cleanup.policy"]
+        if len(admin.partitions([TOPIC])) != 1 or policy != "compact":
+            raise ConfigError(
+                f"the topic {TOPIC!r} does not keep the positions of imports: it must have one partition "
+                f"and cleanup.policy=compact, which is {policy!r}; set it with 'penstock topics alter', "
+                "or delete the topic if nothing was imported yet"
+            )
+
+
+def ensure_topic(
+    admin: Admin, name: str, partitions: int | None, config: Mapping[str, object]
+) -> bool:
+    """Create a topic if it is missing; return whether it was. Another process may do the same."""
+    if name in {topic.name for topic in admin.topics()}:
+        return False
+    try:
+        admin.create_topic(name, partitions, config=config)
+    except PenstockError:
+        if name not in {topic.name for topic in admin.topics()}:
+            raise
+    return True
 
 
 class Positions:
@@ -89,7 +108,7 @@ class Positions:
         with self._handle.translated("making a client that reads positions"):
             self._client: Any = Consumer(self._handle.settings())
         uncommitted = {"isolation_level": "read_uncommitted"}
-        self._ends = PartitionOffsets(connection, _PATIENCE, **uncommitted)
+        self._ends = PartitionOffsets(connection, _ANSWER, **uncommitted)
 
     def __enter__(self) -> Positions:
         return self
@@ -148,13 +167,14 @@ def _note(message: Message, name: str, found: Known) -> None:
     found.until = (message.offset() or 0) + 1
     data = message.value()
     try:
-        key = msgspec.json.decode(message.key() or b"")
-        value = msgspec.json.decode(data) if data else None
-    except msgspec.DecodeError:
+        key = msgspec.json.decode(message.key() or b"", type=list[Any])
+        value = msgspec.json.decode(data, type=dict[str, Any]) if data else None
+    except (ValueError, RecursionError):
         return  # of another program
     if key == [name]:
-        found.claim = value["claim"] if value else 0
-    elif isinstance(key, list) and len(key) == 2 and key[0] == name:
+        claim = (value or {}).get("claim", 0)
+        found.claim = claim if isinstance(claim, int) else found.claim
+    elif len(key) == 2 and key[0] == name and isinstance(key[1], dict):
         place = key_of(key[1])
         if value is None:
             found.positions.pop(place, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,13 @@ from penstock.errors import FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan
 from penstock.imports.part_task import Errand, Outcome, require_claim, run_all
 from penstock.imports.positions import (
+    SHORT,
     TOPIC,
     Known,
     Positions,
     claim_record,
     create_topic,
+    ensure_topic,
 )
 from penstock.kafka import Admin
 from penstock.kafka.producing.record_transaction import Transaction
@@ -70,25 +72,35 @@ class Round:
 
 
 class Rounds:
-    """One process that runs an import. Made, it has taken the import over from any other."""
+    """One process that runs an import."""
 
     def __init__(
-        self, name: str, plan: ImportPlan, connection: Connection, spark: SparkSession
+        self,
+        name: str,
+        plan: ImportPlan,
+        connection: Connection,
+        session: Callable[[], SparkSession],
     ) -> None:
         self._name = name
         self._plan = plan
         self._connection = connection
-        self._spark = spark
+        # Asked for each time: one whose Java process died is replaced.
+        self._session = session
         self._last: dict[str, int] = {}
         self._created: set[str] = set()
         self._rounds = 0
-        create_topic(connection)
-        self._known = self._claimed()
+        self._claim = 0
+        self._known = Known()
 
     def prepare(self) -> None:
-        """Create the topic, where it is one, so that a pipeline can read it at once."""
-        if "{" not in self._plan.source.topic:
-            self._create_topics([self._plan.source.topic])
+        """Create the topics that are known: a pipeline can read the records at once."""
+        create_topic(self._connection)
+        topic = self._plan.source.topic
+        self._create_topics([self._plan.dead_letters, *([] if "{" in topic else [topic])])
+
+    def claim(self) -> None:
+        """Take the import over from any other process that runs it."""
+        self._known = self._claimed()
 
     def run(self, system: System) -> Round:
         """Read what the system has, once; nothing if it has nothing."""
@@ -108,7 +120,7 @@ class Rounds:
 
     def _claimed(self) -> Known:
         """Take the import over: note a claim that is greater than every one before it."""
-        with Transaction(self._connection, f"{self._name}.import", {}) as transaction:
+        with Transaction(self._connection, f"{self._name}.import", SHORT) as transaction:
             with Positions(self._connection) as positions:
                 known = positions.read(self._name)
             self._claim = known.claim = known.claim + 1
@@ -147,7 +159,7 @@ class Rounds:
         self._create_topics({each.topic for each in errands})
         tasks = min(self._plan.source.tasks_max, len(errands))
         shares = [errands[number::tasks] for number in range(tasks)]
-        context = self._spark.sparkContext
+        context = self._session().sparkContext
         context.setLocalProperty(_POOL, self._name)
         context.setJobDescription(f"import {self._name}")
         paths = sys.path if is_local(str(context.master)) else []
@@ -161,11 +173,9 @@ class Rounds:
         if not missing:
             return
         with Admin(self._connection) as admin:
-            there = {topic.name for topic in admin.topics()}
             for topic in missing:
-                if topic not in there:
-                    settings = {"retention.ms": -1} if topic == self._plan.own_topic else {}
-                    admin.create_topic(topic, config=settings)
+                settings = {"retention.ms": -1} if topic == self._plan.own_topic else {}
+                ensure_topic(admin, topic, None, settings)
         self._created |= set(missing)
 
     def _explain(self, error: FencedError) -> None:

@@ -19,7 +19,7 @@ from penstock.config.models import SafeModel
 from penstock.errors import DefinitionError
 from penstock.pipeline.batch import Delivery
 from penstock.pipeline.derived_names import dead_letters_of, imported_into, reserved_by
-from penstock.pipeline.importing import Import, checked_template
+from penstock.pipeline.importing import POSITIONS, Import, checked_template
 from penstock.pipeline.problems import problems_of
 from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
 from penstock.pipeline.stateful import Stateful, misplaced
@@ -144,8 +144,8 @@ class Pipeline(SafeModel):
         if owner := reserved_by(given):
             raise PydanticCustomError(
                 "reserved",
-                "given {given!r}: this name belongs to the marks and dead letters of a pipeline "
-                "{owner!r}; names with '.sink' or '.dead-letters' after the first part are reserved: "
+                "given '{given}': this name belongs to the marks and dead letters of a pipeline "
+                "'{owner}'; names with '.sink' or '.dead-letters' after the first part are reserved: "
                 "choose another (a renamed pipeline goes on where it was with 'start' or with the "
                 "group's offsets set to those of the old one)",
                 {"given": given, "owner": owner},
@@ -189,6 +189,13 @@ class Pipeline(SafeModel):
                 "the dead letters of an import are written in the transaction of its records: given the "
                 f"sink {letters.name!r}; give the name of a topic of the same cluster, or leave it out",
             )
+        if not self.only_imports and not self.commit:
+            raise PydanticCustomError(
+                "commit",
+                "'commit: false' is not for a pipeline behind an import: what it has committed is "
+                "removed from the topic between them, which would grow without end",
+            )
+        self._refuse_topics(source)
         if self.only_imports and not source.topic:
             try:
                 checked_template(self._sink_topic, source.topic_names)
@@ -270,19 +277,40 @@ class Pipeline(SafeModel):
         if topic and reads and reads(topic) and getattr(sink, "connection", None) is None:
             raise PydanticCustomError(
                 "dead_letters",
-                "the source reads the topic {topic!r}, to which dead letters go: a record that fails "
+                "the source reads the topic '{topic}', to which dead letters go: a record that fails "
                 "would come back forever; give 'dead_letters' another topic, or leave this one out of "
                 "the source",
                 {"topic": topic},
             )
         return self
 
+    def _refuse_topics(self, source: Import) -> None:
+        """Raise where an import, or the pipeline behind it, would read what it writes."""
+        letters = str(getattr(self.dead_letter_sink, "topic", ""))
+        written = source.topic or (self._sink_topic if self.only_imports else "")
+        if written in (POSITIONS, letters) or self._sink_topic == POSITIONS:
+            raise PydanticCustomError(
+                "topic",
+                "records cannot be imported into '{topic}', which is the topic of the "
+                "positions or of the dead letters; give another one",
+                {"topic": written or POSITIONS},
+            )
+        own = getattr(self.sink, "connection", None) is None and self._sink_topic
+        if own and not self.only_imports and source.reads(own):
+            raise PydanticCustomError(
+                "topic",
+                "the sink writes to '{topic}', which the import's topic '{own}' stands for: its records "
+                "would be read again without end; give another one",
+                {"topic": own, "own": source.topic},
+            )
+
     @property
     def only_imports(self) -> bool:
         """Return whether records go as they are from an import into the topic of the sink."""
         plain = self.sink.name == "kafka" and self.sink.model_fields_set <= {"topic"}
-        imported = isinstance(self.source, Import)
-        return imported and plain and self.decode.name == "raw" and not self.steps
+        source = self.source
+        as_they_are = plain and self.decode.name == "raw" and not self.steps
+        return isinstance(source, Import) and as_they_are and source.topic in ("", self._sink_topic)
 
     @property
     def _sink_topic(self) -> str:

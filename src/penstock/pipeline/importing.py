@@ -38,6 +38,8 @@ Place = dict[str, Any]
 """Which part of a system it is: plain values, as Kafka Connect's source partition."""
 Position = dict[str, Any]
 """How far a part was read: plain values, as Kafka Connect's source offset."""
+POSITIONS = "penstock-positions"
+"""The topic of the positions of all imports."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 

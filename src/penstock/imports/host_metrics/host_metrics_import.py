@@ -124,7 +124,7 @@ class Measurement(Reader):
         self._taken = True
         metric = self._metric
         measured = measure(metric.kind, metric.top, metric.host)
-        if measured:
-            values = [msgspec.json.encode(each) for each in measured]
-            keys = [metric.host.encode()] * len(values)
-            yield Portion.of(values, {"time": measured[0]["time"]}, keys)
+        # Also where the machine has nothing of a kind: it is due again after the interval only.
+        values = [msgspec.json.encode(each) for each in measured]
+        keys = [metric.host.encode()] * len(values)
+        yield Portion.of(values, {"time": int(time.time() * 1000)}, keys)

@@ -76,7 +76,7 @@ def process(top: int) -> Iterator[Measured]:
     for seconds, rss, info in found[:top]:
         yield {
             "pid": info["pid"],
-            "name": info["name"],
+            "name": (info["name"] or "").encode(errors="replace").decode(),
             "user": info["username"],
             "cpu_seconds": seconds,
             "rss": rss,

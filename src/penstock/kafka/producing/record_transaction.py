@@ -97,7 +97,15 @@ class Transaction:
 
     def commit(self, marks: Sequence[TopicPartition] = (), group: Any = None) -> None:
         """Deliver what waits, and let it be seen together with these offsets of a group."""
-        left = self._client.flush(self._delivery_time)
+        try:
+            left = self._client.flush(self._delivery_time)
+        except SystemError as error:
+            # The binding calls `on_delivery` although it has failed itself: it was fenced, say.
+            if isinstance(error.__cause__, KafkaException):
+                raise self._handle.translate(
+                    error.__cause__.args[0], "writing a record"
+                ) from error.__cause__
+            raise
         self._raise_failed()
         if left:
             raise self._too_slow(left)
