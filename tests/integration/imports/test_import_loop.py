@@ -15,7 +15,7 @@ from tests.own_package import installed
 from typer.testing import CliRunner
 
 import penstock
-from penstock import Connection, Pipeline, State, memory_table
+from penstock import Admin, Connection, Pipeline, State, memory_table
 from penstock.cli.main import app
 from penstock.errors import ConfigError, FencedError, TerminalError
 from penstock.imports import ImportRunning
@@ -285,3 +285,70 @@ def test_many_small_parts_are_read_by_few_tasks(
     with penstock.start(definition, once=True) as running:
         assert running.wait(120)
     assert counted(connection, unique) == {name: [0, 1, 2] for name in names}
+
+
+@pytest.fixture
+def behind(connection: Connection, unique: str, tmp_path: Path, definition: Pipeline) -> Pipeline:
+    return Pipeline(
+        name=unique,
+        connection=connection,
+        source=definition.source,
+        decode="text",
+        sink={"memory": unique},
+        state=str(tmp_path / "state"),
+    )
+
+
+def test_a_second_process_that_is_refused_does_not_end_the_first_one(
+    unique: str, tmp_path: Path, behind: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("300")
+    with penstock.start(behind) as first:
+        eventually(lambda: len(memory_table(unique)) == 300, timeout=120)
+        with pytest.raises(ConfigError, match="already runs in another process"):
+            penstock.start(behind)
+        (tmp_path / "a.count").write_text("500")
+        eventually(lambda: len(memory_table(unique)) == 500, timeout=120)
+        assert first.is_active
+
+
+def test_once_imports_everything_also_where_more_waits_than_is_held(
+    unique: str, tmp_path: Path, behind: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.imports.intake._MOST", 100)
+    monkeypatch.setattr("penstock.imports.intake._EVERY", 0.0)
+    monkeypatch.setattr("penstock.imports.rounds._SHARE", 1)
+    for part in "abcdefgh":
+        (tmp_path / f"{part}.count").write_text("300")
+    with penstock.start(behind, once=True) as running:
+        assert running.wait(120)
+    assert len(memory_table(unique)) == 2400
+
+
+def test_foreign_records_among_the_positions_are_left_out(
+    connection: Connection, unique: str
+) -> None:
+    create_topic(connection)
+    own = record_key(unique, '{"a":1}')
+    keys = [b"\xff", b"[" * 5000, b"5", b"[1,2]", record_key(unique, None), own, own]
+    values = [b"{}", b"{}", b"{}", b"{}", b"5", b'{"n":1}', b'"text"']
+    with Transaction(connection, f"{unique}-test", {}) as transaction:
+        transaction.begin()
+        records = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
+        transaction.send(pa.record_batch(records), TOPIC)
+        transaction.commit()
+    with Positions(connection) as positions:
+        known = positions.read(unique)
+    assert (known.positions, known.claim) == ({'{"a":1}': {"n": 1}}, 0)
+
+
+def test_a_positions_topic_that_would_forget_is_refused(connection: Connection) -> None:
+    create_topic(connection)
+    with Admin(connection) as admin:
+        admin.alter_topic(TOPIC, {"cleanup.policy": "delete"})
+        try:
+            with pytest.raises(ConfigError, match="does not keep the positions of imports"):
+                create_topic(connection)
+        finally:
+            admin.alter_topic(TOPIC, {"cleanup.policy": "compact"})
+    create_topic(connection)
