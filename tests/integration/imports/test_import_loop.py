@@ -30,6 +30,11 @@ from penstock.kafka.producing.record_transaction import Transaction
 from penstock.testing import eventually, read_all
 
 
+def topics(connection: Connection) -> set[str]:
+    with Admin(connection) as admin:
+        return {topic.name for topic in admin.topics()}
+
+
 def invoke(arguments: list[str]) -> Any:
     return CliRunner().invoke(app, arguments)
 
@@ -240,8 +245,10 @@ def test_measurements_of_this_machine(connection: Connection, unique: str) -> No
         sink={"kafka": f"{unique}.{{kind}}"},
     )
     with penstock.start(definition) as running:
-        # Two measurements of everything but the temperatures, which not every machine has.
-        eventually(lambda: running.progress().batches >= 14)
+        wanted = {f"{unique}.load", f"{unique}.process"}
+        eventually(lambda: wanted <= topics(connection))
+        eventually(lambda: len(read_all(connection, f"{unique}.process")) >= 3, every=0.5)
+        eventually(lambda: len(read_all(connection, f"{unique}.load")) >= 2, every=0.5)
         assert running.progress().state is State.RUNNING
     load = [json.loads(each.value) for each in read_all(connection, f"{unique}.load")]
     assert load[0]["host"] == "here" and load[0]["cpus"] >= 1
