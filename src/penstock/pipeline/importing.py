@@ -10,6 +10,7 @@ the parts which have something, and a `Part` that reads.
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
 from pydantic import AliasChoices, Field, field_validator
 from typing_extensions import Self
 
@@ -239,7 +239,7 @@ def key_of(place: Place) -> str:
     >>> key_of({"table": "orders", "schema": "public"})
     '{"schema":"public","table":"orders"}'
     """
-    return msgspec.json.encode(place, order="sorted").decode()
+    return json.dumps(place, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def checked_template(given: str, allowed: frozenset[str]) -> str:
