@@ -72,12 +72,13 @@ class ImportRunning:
         self._behind: Running | None = None
         self._connection = pipeline.find_connection()
         # What is wrong with the definition is raised here, and what is away the first time, too.
-        self._rounds = Rounds(pipeline.name, plan, self._connection, self._session)
+        self._spark: SparkSession | None = None
         self._session()
-        self._rounds.prepare()
+        self._rounds = Rounds(pipeline.name, plan, self._connection, self._session)
         self._system = plan.source.system()
         self._intake = Intake(plan, self._connection)
         try:
+            self._rounds.prepare()
             # Before the claim: a second process that is refused must not end the first one.
             if plan.behind is not None and not once:
                 self._behind = self._start(plan.behind)
@@ -226,8 +227,11 @@ class ImportRunning:
         return wait
 
     def _session(self) -> SparkSession:
+        """Return Spark's session; one that is new gets what tasks need."""
         spark = spark_session(self.pipeline.session_options)
-        shipped(spark, self.pipeline)
+        if spark is not self._spark:
+            shipped(spark, self.pipeline)
+            self._spark = spark
         return spark
 
     def _finish_behind(self, behind: Pipeline) -> None:
@@ -238,6 +242,7 @@ class ImportRunning:
 
     def _close(self) -> None:
         self._system.close()
+        self._rounds.close()
         self._intake.close()
         if self._behind is not None:
             self._behind.stop()

@@ -114,6 +114,10 @@ class Positions:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._client.close()
         self._ends.close()
 

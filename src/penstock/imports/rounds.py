@@ -91,6 +91,8 @@ class Rounds:
         self._rounds = 0
         self._claim = 0
         self._known = Known()
+        # One for all rounds: an import that waits asks several times a second.
+        self._positions = Positions(connection)
 
     def prepare(self) -> None:
         """Create the topics that are known: a pipeline can read the records at once."""
@@ -102,10 +104,13 @@ class Rounds:
         """Take the import over from any other process that runs it."""
         self._known = self._claimed()
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._positions.close()
+
     def run(self, system: System) -> Round:
         """Read what the system has, once; nothing if it has nothing."""
-        with Positions(self._connection) as positions:
-            self._known = positions.read(self._name, self._known)
+        self._known = self._positions.read(self._name, self._known)
         require_claim(self._name, self._claim, self._known.claim)
         pending = system.pending(self._known.positions)
         if not pending:
@@ -121,8 +126,7 @@ class Rounds:
     def _claimed(self) -> Known:
         """Take the import over: note a claim that is greater than every one before it."""
         with Transaction(self._connection, f"{self._name}.import", SHORT) as transaction:
-            with Positions(self._connection) as positions:
-                known = positions.read(self._name)
+            known = self._positions.read(self._name)
             self._claim = known.claim = known.claim + 1
             transaction.begin()
             transaction.send(claim_record(self._name, known.claim), TOPIC)
@@ -180,8 +184,7 @@ class Rounds:
 
     def _explain(self, error: FencedError) -> None:
         """Raise what it means: this process has lost the import, or an operator set a position."""
-        with Positions(self._connection) as positions:
-            known = positions.read(self._name, self._known)
+        known = self._positions.read(self._name, self._known)
         require_claim(self._name, self._claim, known.claim)
         raise TransientError(f"a part is read again: {error}") from error
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from penstock.encode.format_options import FormatChoice
 from penstock.errors import ConfigError, missing_extra, nearest
@@ -85,9 +86,9 @@ class DatabasePart(Part):
             builder = RecordBuilder(columns, key, formats, self.topic)
             if self.reading.order:
                 require_columns(self.relation, self.reading.order, columns)
-                yield IncrementalReader(self, client, columns, builder, position)
+                yield IncrementalReader(self, client, columns, builder, position=position)
             else:
-                yield BulkReader(self, client, columns, builder, position)
+                yield BulkReader(self, client, columns, builder, position=position)
 
 
 def place_of(relation: Relation) -> Place:
@@ -117,8 +118,8 @@ def require_columns(
             )
 
 
-class IncrementalReader(Reader):
-    """Reads pages of rows after the position, up to the horizon."""
+class RowsReader(Reader):
+    """A table or a query that is open, and what makes records of its rows."""
 
     def __init__(
         self,
@@ -126,13 +127,19 @@ class IncrementalReader(Reader):
         client: DatabaseClient,
         columns: Sequence[SourceColumn],
         builder: RecordBuilder,
-        position: Position | None,
     ) -> None:
         self._part = part
         self._client = client
         self._columns = columns
         self._builder = builder
-        self._order = part.reading.order
+
+
+class IncrementalReader(RowsReader):
+    """Reads pages of rows after the position, up to the horizon."""
+
+    def __init__(self, *opened: Any, position: Position | None) -> None:
+        super().__init__(*opened)
+        self._order = self._part.reading.order
         self._after = values_of(self._order, position)
 
     def take(self, most: int) -> Iterator[Portion]:
@@ -150,21 +157,12 @@ class IncrementalReader(Reader):
             yield Portion(records, dict(zip(names, rows.last, strict=True)), bad)
 
 
-class BulkReader(Reader):
+class BulkReader(RowsReader):
     """Reads a whole table: in pages by its primary key, or else in one transaction."""
 
-    def __init__(
-        self,
-        part: DatabasePart,
-        client: DatabaseClient,
-        columns: Sequence[SourceColumn],
-        builder: RecordBuilder,
-        position: Position | None,
-    ) -> None:
-        self._part = part
-        self._client = client
-        self._columns = columns
-        self._builder = builder
+    def __init__(self, *opened: Any, position: Position | None) -> None:
+        super().__init__(*opened)
+        part = self._part
         self._order = self._page_order()
         current = position if position and position.get("load") == part.load else {}
         self._finished = (
