@@ -10,7 +10,7 @@ from penstock.imports.import_plan import ImportPlan
 from penstock.kafka import Admin
 from penstock.pipeline import Partition
 
-# The import waits while so many records are not processed.
+# The import waits while this many records are not processed.
 _MOST = 2_000_000
 _EVERY = 5.0
 

@@ -91,7 +91,7 @@ class Reader(ABC):
 
     @abstractmethod
     def take(self, most: int) -> Iterator[Portion]:
-        """Yield what comes next, at most about so many records; nothing when there is no more now."""
+        """Yield what comes next, at most about that many records; nothing when there is no more now."""
 
     def settle(self) -> None:  # noqa: B027 - most systems want nothing
         """Tell the system that Kafka has everything that was taken; called after each transaction."""

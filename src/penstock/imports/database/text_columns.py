@@ -26,7 +26,7 @@ def text_column(name: str, type_: pa.DataType) -> SourceColumn:
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """Return the type of numbers with so many digits; text where Arrow has none.
+    """Return the type of numbers with that many digits; text where Arrow has none.
 
     >>> decimal_type(10, 2), decimal_type(1000, 10)
     (Decimal128Type(decimal128(10, 2)), DataType(string))
