@@ -197,6 +197,24 @@ def test_a_process_that_was_suspended_and_wakes_up_imports_nothing(
         first.kill()
 
 
+def test_an_import_goes_on_after_the_death_of_java(
+    connection: Connection, unique: str, lines: Lines
+) -> None:
+    lines.append(500)
+    process = _started(lines.definition, "")
+    try:
+        eventually(lambda: _exists(connection, unique), timeout=120)
+        eventually(lambda: lines.are_once_in(connection, unique), timeout=120, every=0.5)
+        family = psutil.Process(process.pid).children(recursive=True)
+        (java,) = [child for child in family if child.name() == "java"]
+        java.kill()
+        lines.append(500)
+        eventually(lambda: lines.are_once_in(connection, unique), timeout=120, every=0.5)
+        assert process.poll() is None
+    finally:
+        process.kill()
+
+
 def _exists(connection: Connection, topic: str) -> bool:
     with Admin(connection) as admin:
         return topic in {each.name for each in admin.topics()}
