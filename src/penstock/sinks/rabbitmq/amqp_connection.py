@@ -33,7 +33,7 @@ Frames = Callable[[int, bytes, int, int], bool]
 """Takes a frame of the channel: its type, the bytes, and from where to where; False: pika takes it."""
 
 
-class _Connection(pika.SelectConnection):
+class _Connection(pika.SelectConnection):  # type: ignore[misc]
     """pika's connection, which offers the frames of channel 1 to `frames` first."""
 
     frames: Frames | None = None
@@ -50,7 +50,7 @@ class _Connection(pika.SelectConnection):
             # What is no frame at all (a version, as the first answer), pika recognizes.
             if not (channel == 1 and self.frames and self.frames(kind, data, at + 7, end)):
                 self._rest = data[end + 1 :]
-                self._process_frame(frame.decode_frame(data[at : end + 1])[1])  # type: ignore[arg-type]
+                self._process_frame(frame.decode_frame(data[at : end + 1])[1])
             at = end + 1
         self._rest = data[at:]
 
@@ -159,6 +159,14 @@ class AmqpConnection:
             self._loop.process_timeouts()
         finally:
             self._loop.remove_timeout(timer)
+
+    def require_progress(self, since: float, longest_block: float) -> None:
+        """Raise where nothing has happened for too long; a server that says it is full has longer."""
+        limit = longest_block if self.blocked is not None else self._broker.timeout
+        if time.monotonic() - since <= limit:
+            return
+        why = f"has blocked this connection: {self.blocked}" if self.blocked else "is silent"
+        raise TransientError(f"{self._broker.at} {why}; nothing was confirmed for {limit:g} s")
 
     def check(self, what: str) -> None:
         """Raise where the connection or its channel was closed."""

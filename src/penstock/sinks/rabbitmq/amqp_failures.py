@@ -24,7 +24,7 @@ def translated(error: BaseException, broker: Broker, what: str) -> PenstockError
     return TransientError(f"{broker.at} is away ({what}): {_text(error)}")
 
 
-def _meaning(cause: BaseException, broker: Broker, what: str) -> PenstockError | None:
+def _meaning(cause: BaseException, broker: Broker, what: str) -> PenstockError | None:  # noqa: PLR0911 - a table
     # pika says so, too, where the connection was lost in this phase: the server's own code decides.
     if isinstance(cause, exceptions.ProbableAuthenticationError) and "(403)" in repr(cause):
         return ConfigError(
@@ -65,8 +65,8 @@ def _channel_closed(cause: Any, broker: Broker, what: str) -> PenstockError:
         )
     if code == 405:
         return ConfigError(
-            f"{broker.at}: the queue belongs to the connection that declared it (exclusive), and no other "
-            f"one may use it: {text}"
+            f"{broker.at}: the queue belongs to the connection that declared it (exclusive), and no "
+            f"other one may use it: {text}"
         )
     if code == 403:
         return ConfigError(f"{broker.at} denies {broker.user!r} a right ({what}): {text}")

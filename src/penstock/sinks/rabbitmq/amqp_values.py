@@ -1,7 +1,7 @@
 """The values of AMQP 0-9-1 messages: their properties and headers as bytes, and back.
 
 pika has a codec, too. This one is for the messages themselves: it keeps what pika changes (it cuts the
-fraction of floats off), reads what pika raises for (times far in the future), and is several times as fast.
+fraction of floats off), reads what pika raises for (times far in the future), and is faster.
 """
 
 from __future__ import annotations

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
 from penstock.config.models import SafeModel
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, missing_extra
 from penstock.pipeline.values import Duration
+
+if TYPE_CHECKING:
+    from penstock.sinks.rabbitmq.amqp_connection import AmqpConnection
 
 _PORTS = {"amqp": 5672, "amqps": 5671}
 _FORMS = "amqp://user@host:5672/vhost, or amqps:// for TLS"
@@ -131,11 +134,14 @@ class Tls:
             ) from None
         if self.certificate:
             try:
-                context.load_cert_chain(self.certificate, self.key_file, lambda: self.key_password or "")
+                context.load_cert_chain(
+                    self.certificate, self.key_file, lambda: self.key_password or ""
+                )
             except (OSError, ssl.SSLError) as error:
                 raise ConfigError(
-                    f"'certificate' {self.certificate!r} with 'key_file' {self.key_file!r} cannot be used: "
-                    f"{error}; give PEM files that belong together, and 'key_password' for an encrypted key"
+                    f"'certificate' {self.certificate!r} with 'key_file' {self.key_file!r} cannot be "
+                    f"used: {error}; give PEM files that belong together, and 'key_password' for an "
+                    "encrypted key"
                 ) from None
         return context
 
@@ -162,6 +168,20 @@ class Broker:
         """
         return f"RabbitMQ at {self.host}:{self.port}"
 
+    def connection(self, purpose: str) -> AmqpConnection:
+        """Return a connection that is not open yet; `purpose` is its name in RabbitMQ's lists.
+
+        Raises
+        ------
+        MissingExtraError
+            When pika is not installed.
+        """
+        try:
+            from penstock.sinks.rabbitmq import amqp_connection  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as missing:
+            raise missing_extra(missing, "RabbitMQ") from None
+        return amqp_connection.AmqpConnection(self, purpose)
+
 
 def _split(url: str) -> tuple[str, str | None, str]:
     """Return an address without password and virtual host, and both of these.
@@ -179,7 +199,7 @@ def _split(url: str) -> tuple[str, str | None, str]:
         raise ValueError(f"given {shown!r}; allowed: {_FORMS}")
     if parts.query or parts.fragment:
         raise ValueError(
-            "the address has something after '?' or '#'; heartbeat, timeout and TLS are options of their own"
+            "the address has something after '?' or '#'; heartbeat, timeout and TLS are own options"
         )
     path = parts.path.removeprefix("/")
     if "/" in path:
