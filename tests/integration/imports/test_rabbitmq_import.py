@@ -31,13 +31,13 @@ def queue(rabbitmq: RabbitMq, unique: str) -> str:
 
 @pytest.fixture
 def definition(connection: Connection, rabbitmq: RabbitMq, unique: str) -> Definition:
-    def make(*queues: str, **options: Any) -> Pipeline:
+    def make(*queues: str, into: str = unique, **options: Any) -> Pipeline:
         given = {**rabbitmq.options, "queues": [*queues], "poll": 0.1, **options}
         return Pipeline(
             name=unique,
             connection=connection,
             source={"rabbitmq": given},
-            sink={"kafka": unique},
+            sink={"kafka": into},
             restart={"wait": "100ms", "longest": "1s"},
         )
 
@@ -222,10 +222,10 @@ def test_a_topic_for_each_queue_and_another_virtual_host(
         for queue in ("one", "two"):
             channel.queue_declare(queue)
             channel.basic_publish("", queue, queue.encode())
-    given = definition("one", "two", url=rabbitmq.url(vhost=vhost), topic=f"{unique}.{{queue}}")
-    run_once(given.model_copy(update={"sink": given.sink}))
-    assert values(connection, f"{unique}.one") == [b"one"]
-    assert values(connection, f"{unique}.two") == [b"two"]
+    topics = f"{{queue}}-of-{unique}"
+    run_once(definition("one", "two", url=rabbitmq.url(vhost=vhost), into=topics))
+    assert values(connection, f"one-of-{unique}") == [b"one"]
+    assert values(connection, f"two-of-{unique}") == [b"two"]
 
 
 def test_tls_with_a_client_certificate(
