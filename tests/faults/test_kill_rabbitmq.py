@@ -125,10 +125,23 @@ def test_no_message_is_lost_by_kills_of_tasks_at_every_moment(
         try:
             eventually(lambda: _values(connection, unique).keys() >= wanted, timeout=40, every=1)
         except AssertionError:
-            got=_values(connection, unique)
-            miss=sorted(wanted-got.keys())
-            print("DEBUG", running.progress(), {q: rabbitmq.depth(q) for q in queues}, len(miss), miss[:5], miss[-5:], len(wanted), len(got))
-            print(rabbitmq.control("list_queues","name","messages_ready","messages_unacknowledged","consumers"))
+            got = _values(connection, unique)
+            miss = sorted(wanted - got.keys())
+            print(
+                "DEBUG",
+                running.progress(),
+                {q: rabbitmq.depth(q) for q in queues},
+                len(miss),
+                miss[:5],
+                miss[-5:],
+                len(wanted),
+                len(got),
+            )
+            print(
+                rabbitmq.control(
+                    "list_queues", "name", "messages_ready", "messages_unacknowledged", "consumers"
+                )
+            )
             raise
         eventually(lambda: not any(map(rabbitmq.depth, queues)), timeout=60, every=0.5)
         assert running.is_active

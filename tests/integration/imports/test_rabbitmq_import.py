@@ -262,11 +262,13 @@ def test_wrong_settings_end_the_import(
     assert PASSWORD not in str(caught.value)
 
 
-def test_a_server_that_is_not_trusted_is_refused(definition: Definition, rabbitmq: RabbitMq) -> None:
+def test_a_server_that_is_not_trusted_is_refused(
+    definition: Definition, rabbitmq: RabbitMq
+) -> None:
     source = definition("q", url=rabbitmq.url("amqps")).source
-    with pytest.raises(ConfigError, match="has a certificate that is not trusted: .*; check 'ca'"):
+    with pytest.raises(ConfigError, match=r"has a certificate that is not trusted: .*; check 'ca'"):
         source.system().pending({})
-    with pytest.raises(ConfigError, match="'ca' names '/no/ca.pem', which cannot be used"):
+    with pytest.raises(ConfigError, match=r"'ca' names '/no/ca.pem', which cannot be used"):
         definition("q", url=rabbitmq.url("amqps"), ca="/no/ca.pem").source.system()
 
 

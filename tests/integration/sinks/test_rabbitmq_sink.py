@@ -1,4 +1,4 @@
-"""Rows as messages of a real RabbitMQ: confirmed, with properties; what is refused, and what is waited for."""
+"""Rows as messages of a real RabbitMQ: confirmed, with properties; what is refused or waited for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_message_is_in_the_queue_when_send_returns(rabbitmq: RabbitMq, que
     assert send(rabbitmq, rows(bodies), routing_key=queue) == []
     assert rabbitmq.depth(queue) == 30_000
     with rabbitmq.channel() as channel:
-        method, properties, body = channel.basic_get(queue, auto_ack=True)
+        _, properties, body = channel.basic_get(queue, auto_ack=True)
     assert (body, properties.message_id, properties.delivery_mode) == (b"0", "t-0-0", 2)
     assert properties.content_type == "application/json"
 
@@ -150,7 +150,9 @@ def test_a_message_for_which_the_server_closes_the_channel_is_found_and_refused(
 
 def test_a_full_queue_is_waited_for(rabbitmq: RabbitMq, unique: str) -> None:
     rabbitmq.declare(unique, **{"x-max-length": 5, "x-overflow": "reject-publish"})
-    with pytest.raises(TransientError, match=r"did not take \d+ messages \(nack\): a queue is full"):
+    with pytest.raises(
+        TransientError, match=r"did not take \d+ messages \(nack\): a queue is full"
+    ):
         send(rabbitmq, rows([b"x"] * 50), routing_key=unique)
 
 

@@ -1,4 +1,4 @@
-"""Wrong options of the source rabbitmq are refused, with what was given, what is allowed and what to do."""
+"""Wrong options of the source rabbitmq are refused: what was given, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ WRONG = [
     ({"queues": ["q" * 256]}, "the name of a queue has 1 to 255 bytes"),
     ({"queues": ["a", "b", "a"]}, "'a' is given twice"),
     ({"queue": "a"}, "did you mean 'queues'?"),
-    ({"key": "id"}, "given 'id'; allowed: message_id, correlation_id, routing_key, header:NAME, none"),
+    (
+        {"key": "id"},
+        "given 'id'; allowed: message_id, correlation_id, routing_key, header:NAME, none",
+    ),
     ({"key": "header:"}, "given 'header:'; allowed: message_id"),
     ({"prefetch": 0}, "greater than or equal to 1"),
     ({"prefetch": 65_536}, "less than or equal to 65535"),
@@ -91,7 +94,12 @@ sink: {kafka: orders}
 
 def test_what_is_not_given_is_as_in_amqp() -> None:
     broker = RabbitMqImport(url="amqp://mq/", queues="q").broker()
-    assert (broker.port, broker.vhost, broker.user, broker.password) == (5672, "/", "guest", "guest")
+    assert (broker.port, broker.vhost, broker.user, broker.password) == (
+        5672,
+        "/",
+        "guest",
+        "guest",
+    )
 
 
 def test_a_transaction_has_no_more_messages_than_may_be_unacknowledged() -> None:

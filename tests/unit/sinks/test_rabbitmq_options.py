@@ -41,9 +41,7 @@ def test_wrong_options_are_refused(given: dict[str, Any], message: str) -> None:
 
 def test_exactly_once_is_refused_with_the_reason() -> None:
     with pytest.raises(DefinitionError, match="a batch that is repeated is published again"):
-        Pipeline(
-            name="p", source={"kafka": "t"}, sink={"rabbitmq": GOOD}, delivery="exactly-once"
-        )
+        Pipeline(name="p", source={"kafka": "t"}, sink={"rabbitmq": GOOD}, delivery="exactly-once")
 
 
 def test_properties_that_all_messages_have() -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from penstock.imports.rabbitmq.rabbitmq_import import RabbitMqImport
 
 _CONSUMER = "penstock"
-# How long the first message may take: the driver has seen that there are some.
-_FIRST = 1.0
+# How long the first message may take: the driver has seen that there are some. The queue is asked again
+# after each second, as another consumer may have taken them.
+_FIRST, _ASK = 5, 1.0
 # A queue that gives nothing for this long is taken for empty.
 _IDLE = 0.05
 # How long a transaction waits for more messages where they come slowly.
@@ -69,6 +70,8 @@ class QueueReader(Reader):
     def take(self, most: int) -> Iterator[Portion]:
         """Yield messages, until there are enough, or none has come for a moment."""
         most = min(most, self._prefetch)
+        if self._is_first:
+            self._await_first()
         until = time.monotonic() + _LONGEST
         taken, more = 0, True
         while more and taken < most and time.monotonic() < until:
@@ -79,9 +82,6 @@ class QueueReader(Reader):
             more = len(messages) == wanted or self._deliveries.waiting != []
             taken += len(messages)
             yield self._portion(messages)
-        if not taken and self._is_first:
-            self._require_empty()
-        self._is_first = False
 
     def settle(self) -> None:
         """Acknowledge what was taken: all of it, or all but what is rejected."""
@@ -95,8 +95,8 @@ class QueueReader(Reader):
         self._connection.wait(lambda: not self._connection.unsent, "acknowledging")
 
     def _receive(self, most: int, until: float) -> list[Delivery]:
-        deliveries, idle = self._deliveries, _FIRST if self._is_first else _IDLE
-        quiet = time.monotonic() + idle
+        deliveries = self._deliveries
+        quiet = time.monotonic() + _IDLE
         while len(deliveries.waiting) < most and deliveries.size < _MOST_BYTES:
             now, before = time.monotonic(), len(deliveries.waiting)
             if now >= quiet or (now >= until and before):
@@ -126,16 +126,22 @@ class QueueReader(Reader):
                 "its node away?"
             )
 
-    def _require_empty(self) -> None:
-        """Raise where a queue has messages and gives none: waiting in a loop would hide why."""
-        depth = self._connection.depth(self._queue)
-        if depth and not self._deliveries.waiting:
-            raise TransientError(
-                f"the queue {self._queue!r} has {depth} messages and delivered none within {_FIRST:g} s: "
-                "another consumer is its single active one (x-single-active-consumer) or has a higher "
-                "priority, or it is a stream, which this import does not read",
-                retry_after=5.0,
-            )
+    def _await_first(self) -> None:
+        """Wait for a message. Raise where there are some and none comes: a loop would hide why."""
+        self._is_first = False
+        for _ in range(_FIRST):
+            until = time.monotonic() + _ASK
+            while not self._deliveries.waiting and (left := until - time.monotonic()) > 0:
+                self._connection.poll(left)
+                self._check()
+            if self._deliveries.waiting or not (depth := self._connection.depth(self._queue)):
+                return
+        raise TransientError(
+            f"the queue {self._queue!r} has {depth} messages and delivered none within {_FIRST} s: "
+            "another consumer is its single active one (x-single-active-consumer) or has a higher "
+            "priority, or it is a stream, which this import does not read",
+            retry_after=5.0,
+        )
 
     def _note_cancelled(self, _: object) -> None:
         self._cancelled = True
