@@ -11,10 +11,16 @@ import pyarrow as pa
 
 from penstock.imports.rabbitmq.deliveries import Delivery
 from penstock.pipeline.importing import BadRecord
-from penstock.sinks.rabbitmq.amqp_values import WrongValueError, as_text, read_properties
+from penstock.sinks.rabbitmq.amqp_values import (
+    Layout,
+    WrongValueError,
+    as_text,
+    read_fields,
+)
 
 PREFIX = "rabbitmq."
 _OCTETS = tuple(str(number).encode() for number in range(256))
+_OF_ROUTE = ("exchange", "routing_key", "redelivered")
 _OF_HEADER = "header:"
 _TOO_MANY_ROUTES = 10_000
 # The names of the properties, and what Kafka adds to each header.
@@ -25,7 +31,6 @@ _AROUND = 1_000
 class Route:
     """Where a message was published to; the same for many."""
 
-    names: tuple[str, ...]
     values: tuple[bytes, ...]
     exchange: bytes
     key: bytes
@@ -39,8 +44,7 @@ class Route:
         """
         middle = 2 + data[1]
         exchange, key = data[2:middle], data[middle + 1 :]
-        names = tuple(PREFIX + name for name in ("exchange", "routing_key", "redelivered"))
-        return cls(names, (exchange, key, b"true" if data[0] & 1 else b"false"), exchange, key)
+        return cls((exchange, key, b"true" if data[0] & 1 else b"false"), exchange, key)
 
 
 @dataclass
@@ -62,6 +66,7 @@ class MessageRecords:
         self._with_properties = properties
         self._reject = reject
         self._routes: dict[bytes, Route] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def convert(self, messages: Sequence[Delivery]) -> Converted:
         """Return records, in the order of the messages."""
@@ -76,41 +81,55 @@ class MessageRecords:
         return done
 
     def _add(self, message: Delivery, columns: _Columns) -> None:
-        found = read_properties(message.properties)
+        layout, values, headers = read_fields(message.properties)
         route = self._routes.get(message.route) or self._route(message.route)
-        names: list[str] = []
-        values: list[bytes | None] = []
-        headers = found.pop("headers", None)
-        if headers:
-            for name, value in headers:
-                names.append(name)
-                values.append(value if type(value) is bytes else as_text(value))
+        seconds = None
+        for at in layout.numbers:
+            if layout.names[at] == "timestamp":
+                seconds = values[at]
+            values[at] = _number(values[at])
+        key = self._key_of(layout, values, headers, route)
+        names: Sequence[str] = ()
         # After those of the message: where names are the same, most readers take the last one.
         if self._with_properties:
-            for name, value in found.items():
-                names.append(PREFIX + name)
-                values.append(value if type(value) is bytes else _number(value))
-            names += route.names
             values += route.values
-        key = self._key_of(found, headers, route)
-        self._require_size(message, key, names, values)
-        columns.add(message.body, key, names, values, found.get("timestamp"))
+            names = self._names.get(layout.names) or self._prefixed(layout.names)
+        else:
+            values = []
+        if headers:
+            names = [*(name for name, _ in headers), *names]
+            own = (value if type(value) is bytes else as_text(value) for _, value in headers)
+            values = [*own, *values]
+        # A table as JSON has at most a few times the bytes that it has in AMQP: most need no count.
+        if message.size + 20 * len(message.properties) + _AROUND > self._max_bytes:
+            self._require_size(message, key, names, values)
+        columns.add(message.body, key, names, values, seconds)
 
-    def _key_of(self, found: dict[str, Any], headers: Any, route: Route) -> bytes | None:
+    def _prefixed(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        made = tuple(PREFIX + name for name in (*names, *_OF_ROUTE))
+        return self._names.setdefault(names, made)
+
+    def _key_of(
+        self, layout: Layout, values: list[Any], headers: list[tuple[str, Any]], route: Route
+    ) -> bytes | None:
+        if self._key in layout.names:
+            found: bytes = values[layout.names.index(self._key)]
+            return found
         if self._key == "routing_key":
             return route.key
         if self._key_header is not None:
             return next(
-                (as_text(value) for name, value in headers or () if name == self._key_header), None
+                (as_text(value) for name, value in headers if name == self._key_header), None
             )
-        return found.get(self._key)
+        return None
 
     def _require_size(
-        self, message: Delivery, key: bytes | None, names: list[str], values: list[bytes | None]
+        self,
+        message: Delivery,
+        key: bytes | None,
+        names: Sequence[str],
+        values: Sequence[bytes | None],
     ) -> None:
-        # A table as JSON has at most a few times the bytes that it has in AMQP: most need no count.
-        if message.size + 20 * len(message.properties) + _AROUND <= self._max_bytes:
-            return
         texts = sum(map(len, names)) + sum(len(value) for value in values if value)
         size = message.size + len(key or b"") + texts + 10 * len(names)
         if size > self._max_bytes:
@@ -151,8 +170,8 @@ class _Columns:
         self,
         value: bytes,
         key: bytes | None,
-        names: list[str],
-        texts: list[bytes | None],
+        names: Sequence[str],
+        texts: Sequence[bytes | None],
         seconds: int | None,
     ) -> None:
         self._values.append(value)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 SHORT, OCTET, TIME, TABLE = "short", "octet", "time", "table"
 PROPERTIES = (
@@ -58,39 +58,59 @@ class WrongValueError(ValueError):
     """Bytes that are not a value of AMQP, or a value that AMQP cannot have."""
 
 
+class Layout(NamedTuple):
+    """Which properties a message has: its headers, and the others in their order."""
+
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    # Which of them are numbers.
+    numbers: tuple[int, ...]
+
+
 @lru_cache(maxsize=1000)
-def _present(flags: int) -> tuple[tuple[str, str], ...]:
-    return tuple(each for each in PROPERTIES if flags & FLAGS[each[0]])
+def _layout(flags: int) -> Layout:
+    present = [each for each in PROPERTIES if flags & FLAGS[each[0]]]
+    others = [each for each in present if each[1] != TABLE]
+    numbers = tuple(at for at, (_, kind) in enumerate(others) if kind != SHORT)
+    return Layout(tuple(kind for _, kind in present), tuple(name for name, _ in others), numbers)
+
+
+def read_fields(data: bytes) -> tuple[Layout, list[Any], list[tuple[str, Any]]]:
+    """Return the properties of a message as values without names, and its headers."""
+    values: list[Any] = []
+    headers: list[tuple[str, Any]] = []
+    try:
+        flags, at = data[0] << 8 | data[1], 2
+        layout = _layout(flags)
+        for kind in layout.kinds:
+            if kind is SHORT:
+                end = at + 1 + data[at]
+                values.append(data[at + 1 : end])
+            elif kind is OCTET:
+                end = at + 1
+                values.append(data[at])
+            elif kind is TIME:
+                end = at + 8
+                values.append(_TIME.unpack_from(data, at)[0])
+            else:
+                headers, end = _read_table(data, at, 0)
+            at = end
+    except (IndexError, struct.error) as error:
+        raise WrongValueError(f"the properties end too soon: {error}") from None
+    if flags & 1 or at != len(data):
+        raise WrongValueError("the properties are not those of AMQP 0-9-1")
+    return layout, values, headers
 
 
 def read_properties(data: bytes) -> dict[str, Any]:
     """Return the properties of a message: texts as bytes, numbers, and headers as a list of pairs.
 
     >>> read_properties(write_properties({"message_id": b"7", "priority": 3, "headers": [("a", b"x")]}))
-    {'headers': [('a', b'x')], 'priority': 3, 'message_id': b'7'}
+    {'priority': 3, 'message_id': b'7', 'headers': [('a', b'x')]}
     """
-    found: dict[str, Any] = {}
-    try:
-        (flags,) = _FLAGWORD.unpack_from(data)
-        at = 2
-        for name, kind in _present(flags):
-            if kind == SHORT:
-                end = at + 1 + data[at]
-                found[name] = data[at + 1 : end]
-            elif kind == OCTET:
-                end = at + 1
-                found[name] = data[at]
-            elif kind == TIME:
-                end = at + 8
-                (found[name],) = _TIME.unpack_from(data, at)
-            else:
-                found[name], end = _read_table(data, at, 0)
-            at = end
-    except (IndexError, struct.error) as error:
-        raise WrongValueError(f"the properties end too soon: {error}") from None
-    if flags & 1 or at != len(data):
-        raise WrongValueError("the properties are not those of AMQP 0-9-1")
-    return found
+    layout, values, headers = read_fields(data)
+    found = dict(zip(layout.names, values, strict=True))
+    return {**found, "headers": headers} if TABLE in layout.kinds else found
 
 
 def _read_table(data: bytes, at: int, depth: int) -> tuple[list[tuple[str, Any]], int]:
