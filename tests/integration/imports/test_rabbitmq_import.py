@@ -334,6 +334,33 @@ def test_a_second_process_takes_over_and_the_first_one_ends(
     assert sorted(map(int, values(connection, unique))) == [*range(300)]
 
 
+@pytest.mark.usefixtures("no_memory_tables")
+def test_a_second_pipeline_with_the_message_ids_has_each_message_once(
+    connection: Connection,
+    rabbitmq: RabbitMq,
+    queue: str,
+    unique: str,
+    definition: Definition,
+    pipeline: Any,
+) -> None:
+    for _ in range(2):  # as if all were delivered again after a crash
+        rabbitmq.publish(queue, [b"%d" % n for n in range(200)])
+    assert run_once(definition(queue)).rows == 400
+    exact = pipeline(
+        name=f"{unique}-once",
+        source={"kafka": unique},
+        decode="raw",
+        steps=[
+            {"deduplicate": {"by": ["key"], "time": "timestamp", "within": "1h"}},
+            {"sql": "SELECT key, value FROM rows"},
+        ],
+        sink={"kafka": {"topic": f"{unique}-once", "key": "key", "value": "value"}},
+        delivery="exactly-once",
+    )
+    run_once(exact)
+    assert sorted(map(int, values(connection, f"{unique}-once"))) == [*range(200)]
+
+
 def test_a_deleted_queue_is_waited_for_and_the_others_are_read(
     connection: Connection, rabbitmq: RabbitMq, queue: str, unique: str, definition: Definition
 ) -> None:

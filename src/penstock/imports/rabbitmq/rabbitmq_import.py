@@ -134,7 +134,7 @@ class QueuePart(Part):
 
 
 class RabbitMqSystem(System):
-    """Asks how many messages each queue has; one connection, which is made again when it was lost."""
+    """Asks how many messages each queue has; one connection, recreated when it was lost."""
 
     def __init__(self, options: RabbitMqImport) -> None:
         self._options = options
