@@ -76,6 +76,13 @@ class AmqpConnection:
 
     def open(self) -> None:
         """Connect, log in, and open a channel."""
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
         opened: list[Any] = []
         self._loop.activate_poller()
         self._connection = _Connection(
@@ -179,7 +186,7 @@ class AmqpConnection:
             return
         with suppress(AMQPError, TransientError, OSError):
             if connection.is_open:
-                connection.frames = None
+                # Whoever has the frames goes on to have them: a message may be half there.
                 connection.close()
             deadline = time.monotonic() + 5
             while not connection.is_closed and time.monotonic() < deadline:
