@@ -93,6 +93,7 @@ _EXTRA_OF = {
     **dict.fromkeys(("pyarrow", "numpy"), "arrow"),
     **dict.fromkeys(("psycopg", "pymysql"), "databases"),
     "duckdb": "duckdb",
+    "pika": "rabbitmq",
     **dict.fromkeys(("fastavro", "google", "jsonschema", "referencing"), "registry"),
 }
 

@@ -22,6 +22,8 @@ import pytest
 import yaml
 from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
+from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
+from tests.services.rabbitmq import RabbitMq
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
@@ -254,6 +256,16 @@ def log_files(reader: Reader) -> None:
     (reader.folder / "logs" / "app.log").write_text("started\n2 orders\nstopped\n")
 
 
+def queues(reader: Reader) -> None:
+    """A RabbitMQ with two queues, one of which has messages."""
+    server = reader.closing.enter_context(RabbitMq())
+    for queue in ("orders", "parcels"):
+        server.declare(queue)
+    server.publish("orders", [b'{"id":1,"item":"tea"}', b'{"id":2,"item":"coffee"}'])
+    reader.addresses["amqp://app@localhost:5672"] = server.url()
+    reader.environment["RABBITMQ_PASSWORD"] = RABBITMQ_PASSWORD
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
@@ -262,6 +274,7 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/jobs.md": jobs,
     "docs/many-pipelines.md": three_pipelines,
     "docs/promises.md": dead_letters,
+    "docs/rabbitmq.md": queues,
     "docs/security.md": tokens,
     "docs/streams.md": trades,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.services.mariadb import MariaDb
 from tests.services.postgres import Postgres
+from tests.services.rabbitmq import RabbitMq
 
 
 @pytest.fixture(scope="session")
@@ -18,4 +19,10 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDb]:
     with MariaDb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMq]:
+    with RabbitMq() as server:
         yield server

@@ -1,0 +1,1 @@
+"""The import `rabbitmq`: messages of queues, acknowledged when Kafka has them."""

@@ -1,0 +1,1 @@
+"""Rows into RabbitMQ, and the connection that the import `rabbitmq` uses, too."""
