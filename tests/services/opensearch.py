@@ -1,7 +1,7 @@
 """A real OpenSearch on the loopback, for tests: one node of 512 MB, made of its published jars.
 
-Nothing is compiled: Java runs the gateway that PySpark ships, and Python makes the node through it. A node
-with plugins that are on the class path has a protected constructor, which reflection can call.
+Nothing is compiled: Java runs the gateway that PySpark ships, and Python makes the node through it. A
+node with plugins that are on the class path has a protected constructor, which reflection can call.
 """
 
 from __future__ import annotations
