@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.services.mariadb import MariaDb
+from tests.services.opensearch import OpenSearch
 from tests.services.postgres import Postgres
 
 
@@ -18,4 +19,12 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDb]:
     with MariaDb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[OpenSearch]:
+    # Small limits, so that tests meet them: the largest request, and what is written at one time.
+    limits = {"http.max_content_length": "1mb", "indexing_pressure.memory.limit": "1500kb"}
+    with OpenSearch(**limits) as server:
         yield server

@@ -71,7 +71,9 @@ class ColumnTemplate:
     @property
     def wildcard(self) -> str:
         """Return a pattern that every text of it matches."""
-        return re.sub(r"\*+", "*", "".join("*" if part.column else part.text for part in self.parts))
+        return re.sub(
+            r"\*+", "*", "".join("*" if part.column else part.text for part in self.parts)
+        )
 
     def check(self, option: str, rows: StructType) -> None:
         """Refuse columns that do not exist, or that cannot be part of a text."""

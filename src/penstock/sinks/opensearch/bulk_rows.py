@@ -73,7 +73,9 @@ class BulkRows:
 
     def targets(self) -> list[tuple[Any, ...]]:
         """Return index and id of each row."""
-        named = [self._columns[name].to_pylist() for name in ("index", "id") if name in self._columns]
+        named = [
+            self._columns[name].to_pylist() for name in ("index", "id") if name in self._columns
+        ]
         return list(zip(*named, strict=True))
 
     def body(self) -> memoryview:
@@ -150,7 +152,9 @@ def _refusals(form: BulkForm, columns: dict[str, pa.Array]) -> Iterator[Refusal]
     if "version" in columns:
         version = columns["version"]
         wrong = pc.fill_null(pc.less(version, 0), True)
-        yield from _all(wrong, "version", "the version is null or less than 0: give one in each row")
+        yield from _all(
+            wrong, "version", "the version is null or less than 0: give one in each row"
+        )
 
 
 def _of_documents(form: BulkForm, columns: dict[str, pa.Array]) -> Iterator[Refusal]:
@@ -185,7 +189,9 @@ def _of_ids(ids: pa.Array) -> Iterator[Refusal]:
 
 
 def _of_indexes(names: pa.Array, prefix: str) -> Iterator[Refusal]:
-    wrong = {name: why for name in names.unique().to_pylist() if (why := name_problem(name, prefix))}
+    wrong = {
+        name: why for name in names.unique().to_pylist() if (why := name_problem(name, prefix))
+    }
     if wrong:
         for row, name in enumerate(names.to_pylist()):
             if name in wrong:

@@ -26,16 +26,14 @@ def name_problem(name: str | None, prefix: str = "") -> str | None:
 
 
 def _reason(name: str, prefix: str) -> str | None:
-    if not name:
-        return "it is empty"
     if wrong := next((letter for letter in name if letter in _FORBIDDEN or letter < " "), None):
         return f"it has {wrong!r}"
     if name != name.lower():
         return "it has upper-case letters"
+    if not name or len(name.encode()) > _LONGEST:
+        return f"it needs 1 to {_LONGEST} bytes"
     if name[0] in "-_+" or name == "..":
         return f"it begins with {name[0]!r}"
     if name[0] == "." and not prefix.startswith("."):
         return "it begins with '.'"
-    if len(name.encode()) > _LONGEST:
-        return f"it has more than {_LONGEST} bytes"
     return None
