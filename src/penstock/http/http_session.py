@@ -36,12 +36,12 @@ class HttpSession:
         auth: Authorization,
         ca: str | None = None,
         timeout: float = 30.0,
-        most: int = _LARGEST_REPLY,
+        limit: ReplyLimit | None = None,
     ) -> None:
         self._auth = auth
         self._ca = ca
         self._timeout = timeout
-        self._limit = ReplyLimit(most, timeout)
+        self._limit = limit or ReplyLimit(_LARGEST_REPLY, timeout)
         self._open: dict[tuple[str, str], _Open] = {}
 
     def __enter__(self) -> Self:
@@ -107,10 +107,8 @@ class HttpSession:
         reply = Reply(
             shown_url, response.status, response.headers, self._limit.body(response, shown_url)
         )
-        if response.will_close:
+        if response.will_close or not response.isclosed():
             self._drop((split.scheme, split.netloc))
-        else:
-            response.close()
         return reply
 
     def _connection(self, split: SplitResult) -> _Open:

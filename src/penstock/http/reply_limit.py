@@ -69,3 +69,18 @@ class ReplyLimit:
             f"the reply of {shown(url)} is larger than {self.most} bytes; let the API give smaller "
             "pages, or raise 'max_bytes'"
         )
+
+
+class ReplyStart(ReplyLimit):
+    """The first bytes of a reply, as they came, for callers that only show them."""
+
+    def body(self, response: HTTPResponse, _url: str) -> bytes:
+        """Return how the body begins; the rest is not read."""
+        until = time.monotonic() + self.timeout
+        parts, size = [], 0
+        while size <= self.most and (part := response.read1(_CHUNK)):
+            parts.append(part)
+            size += len(part)
+            if time.monotonic() > until:
+                break
+        return b"".join(parts)[: self.most]

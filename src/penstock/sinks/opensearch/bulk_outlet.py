@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -12,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.logs import event_logger
-from penstock.errors import ConfigError, TransientError
+from penstock.errors import ConfigError
+from penstock.http.busy_wait import BusyWait
 from penstock.http.http_reply import Reply, retry_after
 from penstock.sinks.messages import Outlet, RecordIds, Refusal
 from penstock.sinks.opensearch.bulk_reply import Outcome, Verdict, described, outcomes
@@ -22,7 +22,6 @@ from penstock.sinks.opensearch.search_nodes import NodeOptions, require_rights
 
 log = event_logger(__name__)
 _WANTED = "filter_path=errors,items.*.status,items.*.error"
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 _CONFLICTS_ARE_KNOWN = ("create", "index", "delete")
 
 
@@ -70,11 +69,11 @@ class BulkOutlet(Outlet):
             yield from self._deliver(part)
 
     def _deliver(self, rows: BulkRows) -> Iterator[Refusal]:
-        waiting = _Waiting(self._options.patience)
+        waiting = BusyWait(self._options.patience)
         while len(rows):
             reply = self._nodes.bulk(self._path, rows.body())
             if reply.status == 429:
-                waiting.wait(str(reply), retry_after(reply))
+                waiting.wait(f"{reply} is busy", retry_after(reply, 0.0))
                 continue
             if reply.status in (400, 413):
                 yield from self._divide(rows, reply)
@@ -84,7 +83,7 @@ class BulkOutlet(Outlet):
             resend = [each for each in failed if each.verdict is Verdict.RESEND]
             if not resend:
                 return
-            waiting.wait(resend[0].error)
+            waiting.wait(f"the search server is busy: {resend[0].error}")
             rows = rows.take(_to_resend(rows, failed))
 
     def _divide(self, rows: BulkRows, reply: Reply) -> Iterator[Refusal]:
@@ -110,22 +109,6 @@ class BulkOutlet(Outlet):
         for name in {*names} - self._streams:
             make_data_stream(self._nodes, name)
             self._streams.add(name)
-
-
-class _Waiting:
-    """Waits while the server is busy, longer each time; then gives up."""
-
-    def __init__(self, patience: float) -> None:
-        self._until = time.monotonic() + patience
-        self._next = _FIRST_WAIT
-
-    def wait(self, reason: str, asked: float = 0.0) -> None:
-        """Wait, as long as the server asks for where it does; raise where that would be too long."""
-        pause = max(self._next, asked)
-        if time.monotonic() + pause > self._until:
-            raise TransientError(f"the search server is busy: {reason}", max(1.0, asked))
-        time.sleep(pause)
-        self._next = min(_LONGEST_WAIT, self._next * 2)
 
 
 def _refused(rows: BulkRows, failed: list[Outcome]) -> Iterator[Refusal]:
