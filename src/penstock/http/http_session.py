@@ -107,8 +107,10 @@ class HttpSession:
         reply = Reply(
             shown_url, response.status, response.headers, self._limit.body(response, shown_url)
         )
-        if response.will_close or not response.isclosed():
+        is_whole = response.isclosed() or response.length == 0
+        if response.will_close or not is_whole:
             self._drop((split.scheme, split.netloc))
+        response.close()
         return reply
 
     def _connection(self, split: SplitResult) -> _Open:

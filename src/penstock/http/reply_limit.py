@@ -78,7 +78,7 @@ class ReplyStart(ReplyLimit):
         """Return how the body begins; the rest is not read."""
         until = time.monotonic() + self.timeout
         parts, size = [], 0
-        while size <= self.most and (part := response.read1(_CHUNK)):
+        while size <= self.most and response.length != 0 and (part := response.read1(_CHUNK)):
             parts.append(part)
             size += len(part)
             if time.monotonic() > until:
