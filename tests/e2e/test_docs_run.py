@@ -22,6 +22,8 @@ import pytest
 import yaml
 from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
+from tests.services.opensearch import OpenSearch
+from tests.services.orders_api import OrdersApi
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
@@ -254,14 +256,34 @@ def log_files(reader: Reader) -> None:
     (reader.folder / "logs" / "app.log").write_text("started\n2 orders\nstopped\n")
 
 
+def orders(reader: Reader) -> None:
+    """Fill the topic `orders`."""
+    one = {"region": "eu", "amount": 9.5, "at": "2024-05-01T12:00:00Z"}
+    fill(reader.connection, "orders", [one | {"id": n} for n in range(3)])
+
+
+def search_server(reader: Reader) -> None:
+    orders(reader)
+    server = reader.closing.enter_context(OpenSearch())
+    reader.addresses |= {"http://localhost:9200": server.url}
+
+
+def http_service(reader: Reader) -> None:
+    orders(reader)
+    api = reader.closing.enter_context(OrdersApi())
+    reader.addresses |= {"http://localhost:8080/regions": api.url}
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
+    "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
     "docs/jobs.md": jobs,
     "docs/many-pipelines.md": three_pipelines,
     "docs/promises.md": dead_letters,
+    "docs/search.md": search_server,
     "docs/security.md": tokens,
     "docs/streams.md": trades,
 }

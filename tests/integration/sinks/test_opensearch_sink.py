@@ -9,7 +9,7 @@ import pytest
 from tests.services.opensearch import OpenSearch
 
 from penstock import Connection, State, start
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import PenstockError
 from penstock.testing import eventually, fill, read_all
 
 SCHEMA = {"json": {"schema": "n bigint, region string, at timestamp, gone boolean"}}
@@ -82,7 +82,7 @@ def test_index_id_version_and_deletes_of_columns(
     fill(connection, topic(), [*orders(30), {"n": 5, "region": "EU", "at": "2024-03-15T00:00:00Z"}])
     sink = {
         "index": unique + "-{region}-{at:%Y.%m}", "id": ["region", "n"], "version": "n",
-        "delete_column": "gone", "settings": {"number_of_replicas": 0}, "gzip": True,
+        "delete_when": "gone", "settings": {"number_of_replicas": 0}, "gzip": True,
     }  # fmt: skip
     progress = run_once(search(sink))
 
@@ -132,7 +132,7 @@ WRONG = [
     ({"index": "x-{nn}"}, "'index' has the column 'nn', which does not exist; did you mean 'n'?"),
     ({"index": "x-{n:%Y}"}, "it must be a timestamp or a date"),
     ({"id": "n", "version": "region"}, "which is string: it must be a whole number"),
-    ({"id": "n", "delete_column": "n"}, "which is bigint: it must be a boolean"),
+    ({"id": "n", "delete_when": "n"}, "which is bigint: it must be a boolean"),
     ({"value": "n"}, "it must be a JSON object, as a string or as bytes"),
     ({"timestamp": "region"}, "it must be a timestamp or a date"),
     ({"data_stream": True, "operation": "create"}, "need '@timestamp': name its column"),
@@ -143,6 +143,7 @@ WRONG = [
     ({"mapping": {"properties": {"n": {"type": "nmber"}}}}, r"No handler for type \[nmber\]"),
     ({"settings": {"number_of_shrds": 1}}, "unknown setting .*check 'mapping' and 'settings'"),
     ({"index_template": {"x": 1}}, "refuses the index template .*unknown field"),
+    ({"url": "http://127.0.0.1:{api}/"}, "is not a search server; check 'url'"),
     ({"ca": "/nowhere.pem", "url": "https://127.0.0.1:9"}, "'/nowhere.pem' cannot be loaded"),
 ]
 

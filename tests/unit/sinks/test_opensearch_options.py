@@ -27,9 +27,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"operation": "delete"}, "to delete documents, name them"),
     (
         {"operation": "delete", "id": "a", "value": "v"},
-        "leave out 'delete_column', 'delete_null' and",
+        "leave out 'delete_when', 'delete_null' and",
     ),
-    ({"delete_column": "gone"}, "to delete documents, name them"),
+    ({"delete_when": "gone"}, "to delete documents, name them"),
     ({"delete_null": True, "id": "a"}, "'delete_null' needs the column of the document"),
     ({"version": "v"}, "'version' compares rows of one document"),
     (
@@ -38,7 +38,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"data_stream": True}, "a data stream only takes new documents: give 'operation: create'"),
     (
-        {"data_stream": True, "operation": "create", "id": "a", "delete_column": "d"},
+        {"data_stream": True, "operation": "create", "id": "a", "delete_when": "d"},
         "a data stream cannot delete documents",
     ),
     (

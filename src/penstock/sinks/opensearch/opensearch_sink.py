@@ -61,7 +61,7 @@ class OpensearchSink(Sink):
         description="`index` replaces a document, `create` leaves an existing one as it is, `upsert` "
         "changes those fields of it that the row has, `delete` removes it.",
     )
-    delete_column: str | None = Field(
+    delete_when: str | None = Field(
         default=None, description="A column (boolean): where true, the document is deleted instead."
     )
     delete_null: bool = Field(
@@ -157,7 +157,7 @@ class OpensearchSink(Sink):
         return self
 
     def _problems(self) -> list[str]:
-        deletes = self.delete_null or self.delete_column is not None
+        deletes = self.delete_null or self.delete_when is not None
         named = bool(self.id)
         adds = self.operation == "create"
         checks = {
@@ -167,7 +167,7 @@ class OpensearchSink(Sink):
             and (deletes or self.operation == "delete"),
             "'operation: upsert' changes a document that has an id of its own: give its columns in "
             "'id'": not named and self.operation == "upsert",
-            "'operation: delete' deletes each row's document: leave out 'delete_column', 'delete_null' "
+            "'operation: delete' deletes each row's document: leave out 'delete_when', 'delete_null' "
             "and 'value'": self.operation == "delete" and (deletes or self.value is not None),
             f"'version' is allowed with the operations index and delete, given: {self.operation}": (
                 self.version is not None and self.operation not in ("index", "delete")
@@ -177,7 +177,7 @@ class OpensearchSink(Sink):
             ),
             "a data stream only takes new documents: give 'operation: create', "
             f"given: {self.operation}": (self.data_stream and not adds),
-            "a data stream cannot delete documents: leave out 'delete_column' and 'delete_null'": (
+            "a data stream cannot delete documents: leave out 'delete_when' and 'delete_null'": (
                 self.data_stream and deletes
             ),
             "'timestamp' and 'value' are both given: the document is the column 'value' as it is": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,14 +56,9 @@ class OpensearchWriter(MessageWriter["OpensearchSink"]):
         """Look at the columns, then make templates, the index or the data stream ready."""
         self._check(schema)
         with self._nodes.connect() as nodes:
-            status, reply = nodes.ask("GET", "/")
-            if status != 200 or not isinstance(reply, dict) or "version" not in reply:
-                raise ConfigError(
-                    f"{self.sink.url[0]} does not answer as a search server does (HTTP {status}); check "
-                    "'url'"
-                )
+            nodes.require_server()
             if template := self._template():
-                put_template(nodes, f"penstock-{self.opening.pipeline}", template)
+                put_template(nodes, _template_name(self.opening.pipeline), template)
             if self._index.columns:
                 return
             if self.sink.data_stream:
@@ -91,7 +87,7 @@ class OpensearchWriter(MessageWriter["OpensearchSink"]):
             made["index"] = self._index.expression(f.lower)
         if sink.version:
             made["version"] = column(sink.version).cast("bigint")
-        if sink.delete_column or sink.delete_null:
+        if sink.delete_when or sink.delete_null:
             made["deleted"] = self._deleted()
         return made
 
@@ -107,14 +103,14 @@ class OpensearchWriter(MessageWriter["OpensearchSink"]):
     def _document(self, rows: DataFrame) -> Column:
         if self.sink.value:
             return as_bytes(rows, self.sink.value)
-        own = {self.sink.delete_column, self.sink.timestamp}
+        own = {self.sink.delete_when, self.sink.timestamp}
         columns = [column(name) for name in rows.columns if name not in own]
         if self.sink.timestamp:
             columns.insert(0, column(self.sink.timestamp).alias(TIMESTAMP))
         return f.to_json(f.struct(*columns), EXACT_JSON).cast("binary")
 
     def _deleted(self) -> Column:
-        by_column = column(self.sink.delete_column) if self.sink.delete_column else f.lit(False)
+        by_column = column(self.sink.delete_when) if self.sink.delete_when else f.lit(False)
         if not self.sink.delete_null:
             return by_column
         return f.coalesce(by_column, f.lit(False)) | column(str(self.sink.value)).isNull()
@@ -131,9 +127,9 @@ class OpensearchWriter(MessageWriter["OpensearchSink"]):
 
     def _check(self, rows: StructType) -> None:
         sink = self.sink
-        named = (*sink.id, sink.value, sink.delete_column, sink.version, sink.timestamp)
+        named = (*sink.id, sink.value, sink.delete_when, sink.version, sink.timestamp)
         require_columns("opensearch", named, rows)
-        require_type("opensearch", "delete_column", sink.delete_column, rows, BooleanType)
+        require_type("opensearch", "delete_when", sink.delete_when, rows, BooleanType)
         require_type("opensearch", "version", sink.version, rows, IntegralType)
         self._index.check("index", rows)
         if sink.value and not isinstance(
@@ -155,6 +151,15 @@ class OpensearchWriter(MessageWriter["OpensearchSink"]):
             raise ConfigError(
                 f"documents of a data stream need {TIMESTAMP!r}: name its column with 'timestamp'"
             )
+
+
+def _template_name(pipeline: str) -> str:
+    """Return a name that the server allows.
+
+    >>> _template_name("Orders 1")
+    'penstock-orders-1'
+    """
+    return "penstock-" + re.sub(r"[^a-z0-9_.-]", "-", pipeline.lower())
 
 
 def _joined(names: Sequence[str]) -> Column:

@@ -73,6 +73,14 @@ class SearchNodes:
         except msgspec.MsgspecError:
             raise ConfigError(f"{reply} is not a search server; check 'url'") from None
 
+    def require_server(self) -> None:
+        """Raise where something else than a search server replies; a user may have no right to ask."""
+        reply = self._sent("GET", "/", None, JSON)
+        if reply.status == 401:
+            require_rights(reply)
+        if reply.status == 200 and b'"version"' not in reply.body:
+            raise ConfigError(f"{reply} is not a search server; check 'url'")
+
     def _sent(self, method: str, path: str, body: memoryview | None, kind: str) -> Reply:
         headers = {"Content-Type": kind, "Accept": JSON}
         if body is not None and self._options.compressed:
