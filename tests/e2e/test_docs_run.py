@@ -24,6 +24,8 @@ from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
 from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
 from tests.services.rabbitmq import RabbitMq
+from tests.services.opensearch import OpenSearch
+from tests.services.orders_api import OrdersApi
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
@@ -266,15 +268,35 @@ def queues(reader: Reader) -> None:
     reader.environment["RABBITMQ_PASSWORD"] = RABBITMQ_PASSWORD
 
 
+def orders(reader: Reader) -> None:
+    """Fill the topic `orders`."""
+    one = {"region": "eu", "amount": 9.5, "at": "2024-05-01T12:00:00Z"}
+    fill(reader.connection, "orders", [one | {"id": n} for n in range(3)])
+
+
+def search_server(reader: Reader) -> None:
+    orders(reader)
+    server = reader.closing.enter_context(OpenSearch())
+    reader.addresses |= {"http://localhost:9200": server.url}
+
+
+def http_service(reader: Reader) -> None:
+    orders(reader)
+    api = reader.closing.enter_context(OrdersApi())
+    reader.addresses |= {"http://localhost:8080/regions": api.url}
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
+    "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
     "docs/jobs.md": jobs,
     "docs/many-pipelines.md": three_pipelines,
     "docs/promises.md": dead_letters,
     "docs/rabbitmq.md": queues,
+    "docs/search.md": search_server,
     "docs/security.md": tokens,
     "docs/streams.md": trades,
 }

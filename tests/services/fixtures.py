@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.services.mariadb import MariaDb
+from tests.services.opensearch import OpenSearch
 from tests.services.postgres import Postgres
 from tests.services.rabbitmq import RabbitMq
 
@@ -25,4 +26,12 @@ def mariadb() -> Iterator[MariaDb]:
 @pytest.fixture(scope="session")
 def rabbitmq() -> Iterator[RabbitMq]:
     with RabbitMq() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[OpenSearch]:
+    # Small limits, so that tests meet them: the largest request, and what is written at one time.
+    limits = {"http.max_content_length": "1mb", "indexing_pressure.memory.limit": "1500kb"}
+    with OpenSearch(**limits) as server:
         yield server

@@ -17,8 +17,12 @@ from penstock.pipeline.component import Component, Decode, Sink, Source, Step
 from penstock.pipeline.stateful import Stateful
 
 GROUP = "penstock.components"
-# Earlier names, which definitions may still have.
-ALIASES = {("sink", "jdbc"): "database", ("source", "jdbc"): "database"}
+# Earlier names, which definitions may still have, and names of systems that are used in the same way.
+ALIASES = {
+    ("sink", "jdbc"): "database",
+    ("source", "jdbc"): "database",
+    ("sink", "elasticsearch"): "opensearch",
+}
 
 
 @cache

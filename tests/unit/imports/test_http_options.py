@@ -11,8 +11,8 @@ from penstock.imports.http.http_import import HttpImport
 from penstock.pipeline import Pipeline, parse_pipeline
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"url": "ftp://host/x"}, "'ftp://...' cannot be polled; allowed: http://HOST/PATH"),
-    ({"url": "file:///etc/passwd"}, "'file://...' cannot be polled"),
+    ({"url": "ftp://host/x"}, "'ftp://...' cannot be used; allowed: http://HOST/PATH"),
+    ({"url": "file:///etc/passwd"}, "'file://...' cannot be used"),
     ({"url": "host/x"}, "an address without http"),
     ({"url": "http://h:port/x"}, "the address cannot be read"),
     ({"url": "https://app:hunter2@host/x"}, "give the user and the password in 'auth.basic'"),

@@ -12,16 +12,10 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
-from penstock.imports.http.http_client import tls_context
-from penstock.imports.http.http_options import (
-    ApiKey,
-    Auth,
-    HeaderName,
-    JsonPointer,
-    Paging,
-    Url,
-)
+from penstock.http.http_client import tls_context
+from penstock.http.http_options import ApiKey, Auth, HeaderName, Url
 from penstock.imports.http.http_reader import HttpReader
+from penstock.imports.http.paging_options import JsonPointer, Paging
 from penstock.pipeline.importing import Import, Part, Place, Position, Reader, System, key_of
 from penstock.pipeline.values import Duration
 

@@ -16,10 +16,9 @@ import pyarrow as pa
 from penstock import __version__
 from penstock.config.models import remember_secrets
 from penstock.errors import TerminalError
-from penstock.imports.http.http_auth import authorization, with_params
-from penstock.imports.http.http_client import Ask, HttpClient
-from penstock.imports.http.http_options import Cursor, NextLink, Offset, Since
-from penstock.imports.http.http_reply import Reply
+from penstock.http.http_auth import authorization, with_params
+from penstock.http.http_client import Ask, HttpClient
+from penstock.http.http_reply import Reply
 from penstock.imports.http.json_text import Pointer, Scalar, checked, compact, elements
 from penstock.imports.http.linked_forms import CursorForm, LinkForm
 from penstock.imports.http.paging_forms import (
@@ -31,6 +30,7 @@ from penstock.imports.http.paging_forms import (
     WholeDocument,
     wrong_position,
 )
+from penstock.imports.http.paging_options import Cursor, NextLink, Offset, Since
 from penstock.imports.http.request_pace import Pace
 from penstock.imports.http.since_form import SinceForm
 from penstock.pipeline.importing import BadRecord, Portion, Position, Reader

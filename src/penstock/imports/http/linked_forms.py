@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urljoin
 
 from penstock.errors import TerminalError
-from penstock.imports.http.http_auth import without_param
-from penstock.imports.http.http_client import encoded
-from penstock.imports.http.http_options import Cursor, NextLink
+from penstock.http.http_auth import without_param
+from penstock.http.http_client import encoded
 from penstock.imports.http.json_text import Pointer, Scalar
 from penstock.imports.http.paging_forms import (
     Page,
@@ -27,6 +26,7 @@ from penstock.imports.http.paging_forms import (
     unseen,
     wrong_position,
 )
+from penstock.imports.http.paging_options import Cursor, NextLink
 from penstock.pipeline.importing import Position
 
 Check = Callable[[str, str], None]

@@ -15,9 +15,9 @@ from typing import Any
 
 from penstock.config.printable import printable
 from penstock.errors import ConfigError, TerminalError
-from penstock.imports.http.http_options import Offset
-from penstock.imports.http.http_reply import Reply
+from penstock.http.http_reply import Reply
 from penstock.imports.http.json_text import Scalar
+from penstock.imports.http.paging_options import Offset
 from penstock.pipeline.importing import BadRecord, Position
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from penstock.config.printable import printable
 from penstock.errors import TerminalError
-from penstock.imports.http.http_options import Since
 from penstock.imports.http.json_text import Pointer, Scalar
 from penstock.imports.http.paging_forms import (
     Page,
@@ -24,6 +23,7 @@ from penstock.imports.http.paging_forms import (
     digest,
     wrong_position,
 )
+from penstock.imports.http.paging_options import Since
 from penstock.pipeline.importing import BadRecord, Position
 
 _MOST_AT_ONE_VALUE = 10_000

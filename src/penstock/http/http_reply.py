@@ -44,7 +44,7 @@ def refusal(reply: Reply) -> PenstockError:
     return TerminalError(f"{reply} refuses the request; check 'url', 'params' and 'auth'")
 
 
-def retry_after(reply: Reply) -> float:
+def retry_after(reply: Reply, otherwise: float = 1.0) -> float:
     """Return how many seconds a server wants to be left alone: a number, or until a date."""
     given = reply.headers.get("Retry-After", "").strip()
     try:
@@ -52,4 +52,4 @@ def retry_after(reply: Reply) -> float:
             return max(1.0, float(given))
         return max(1.0, parsedate_to_datetime(given).timestamp() - time.time())
     except (TypeError, ValueError):
-        return 1.0
+        return otherwise

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ssl
-import time
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 from urllib.error import URLError
@@ -18,11 +16,11 @@ from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandl
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
-from penstock.imports.http.http_reply import Reply, refusal, shown
+from penstock.http.http_reply import Reply, refusal, shown
+from penstock.http.reply_limit import ReplyLimit
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
-_CHUNK = 1 << 16
 # The letters that an address may have as they are; `%` is there for what is encoded already.
 _OF_ADDRESSES = "%/:=&?~+!$,;'@()*[]-._"
 
@@ -55,7 +53,7 @@ class HttpClient:
     ) -> None:
         self._auth = auth
         self._hosts = hosts
-        self._most = most
+        self._limit = ReplyLimit(most, timeout)
         self._timeout = timeout
         self._opener = OpenerDirector()
         for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=tls_context(ca))):
@@ -98,57 +96,12 @@ class HttpClient:
         # Replies and errors have the address without the credentials.
         full = self._auth.applied(ask)
         request = Request(full.url, full.body, dict(full.headers), method=full.method)  # noqa: S310 - checked
-        until = time.monotonic() + self._timeout
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                body = self._plain(response, ask.url, self._body(response, ask.url, until))
+                body = self._limit.body(response, ask.url)
                 return Reply(ask.url, response.status, response.headers, body)
         except (OSError, HTTPException) as error:
-            raise _unreachable(ask.url, error) from error
-
-    def _body(self, response: HTTPResponse, url: str, until: float) -> bytes:
-        """Return the body; nothing is buffered beyond the limit, and a slow server does not hold us."""
-        expected = response.length
-        if (expected or 0) > self._most:
-            raise self._too_large(url)
-        parts, size = [], 0
-        while size != expected and (part := response.read1(_CHUNK)):
-            parts.append(part)
-            size += len(part)
-            if size > self._most:
-                raise self._too_large(url)
-            if time.monotonic() > until:
-                raise TimeoutError(f"the body is not complete after {self._timeout:g} s")
-        if expected is not None and size < expected:
-            raise TimeoutError(f"the body ends after {size} of {expected} bytes")
-        return b"".join(parts)
-
-    def _plain(self, response: HTTPResponse, url: str, body: bytes) -> bytes:
-        """Return the body, uncompressed where the server compresses without being asked to."""
-        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if coding in ("identity", "") or not body:
-            return body
-        if coding not in ("gzip", "x-gzip"):
-            raise TerminalError(
-                f"the reply of {shown(url)} has the encoding {printable(coding)!r}, which was not asked "
-                "for; allowed: gzip or none"
-            )
-        unzip = zlib.decompressobj(wbits=31)
-        try:
-            plain = unzip.decompress(body, self._most + 1)
-        except zlib.error as error:
-            raise TerminalError(f"the reply of {shown(url)} is not gzip: {error}") from None
-        if len(plain) > self._most:
-            raise self._too_large(url)
-        if not unzip.eof:
-            raise TimeoutError("the compressed body is not complete")
-        return plain
-
-    def _too_large(self, url: str) -> PenstockError:
-        return TerminalError(
-            f"the reply of {shown(url)} is larger than {self._most} bytes; let the API give smaller "
-            "pages, or raise 'max_bytes'"
-        )
+            raise unreachable(ask.url, error) from error
 
 
 def encoded(url: str) -> str:
@@ -212,11 +165,12 @@ def _redirected(ask: Ask, status: int, target: str) -> Ask:
     )
 
 
-def _unreachable(url: str, error: Exception) -> PenstockError:
+def unreachable(url: str, error: Exception) -> PenstockError:
+    """Return the error for a server that does not reply."""
     reason = error.reason if isinstance(error, URLError) else error
     if isinstance(reason, ssl.SSLCertVerificationError):
         return ConfigError(
             f"no secure connection to {shown(url)}: {reason}; give the PEM file of its authority in 'ca'"
         )
     text = mask(str(reason)) or type(reason).__name__
-    return TransientError(f"{shown(url)} cannot be reached: {text}; it is asked again")
+    return TransientError(f"{shown(url)} cannot be reached: {text}; it is tried again")

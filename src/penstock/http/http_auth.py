@@ -13,8 +13,8 @@ from penstock.config.secrets import remember_secret
 from penstock.errors import TransientError
 from penstock.formats.registry.http import AwayError, Tls, basic
 from penstock.formats.registry.oauth import OAuth, TokenSource
-from penstock.imports.http.http_client import Ask, Authorization
-from penstock.imports.http.http_options import (
+from penstock.http.http_client import Ask, Authorization
+from penstock.http.http_options import (
     ApiKey,
     Auth,
     BasicAuth,

@@ -1,0 +1,1 @@
+"""What components that speak HTTP share: requests, replies, credentials and their options."""
