@@ -33,6 +33,7 @@ To = Annotated[
 
 @app.command("run")
 def run_mirror(
+    *,
     source: From,
     target: To,
     topics: Annotated[
@@ -42,7 +43,8 @@ def run_mirror(
         str | None, typer.Option(metavar="REGEX", help="Instead: a pattern for their names.")
     ] = None,
     exclude: Annotated[
-        str | None, typer.Option(metavar="REGEX,...", help="Which of them to leave out.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Which of them to leave out; may be repeated."),
     ] = None,
     rename: Annotated[
         str, typer.Option(metavar="NAME", help="The names of the copies, as {cluster}.{topic}.")

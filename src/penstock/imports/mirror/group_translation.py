@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from penstock.config import Connection
 from penstock.config.logs import event_logger
 from penstock.errors import GroupInUseError, PenstockError, TransientError
+from penstock.imports.mirror.committed_ends import CommittedEnds
 from penstock.imports.mirror.sync_points import read_points, translated
 from penstock.imports.positions import Known, Positions
 from penstock.kafka import Admin, GroupOffsets
 from penstock.kafka.handle import Partition
-from penstock.kafka.offsets import EARLIEST, LATEST, CommittedOffset, PartitionOffsets
+from penstock.kafka.offsets import CommittedOffset
 from penstock.pipeline.importing import Position, key_of
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ class GroupTranslation:
         self._target_admin = enter(Admin(self._target, timeout=_ANSWER))
         self._positions = enter(Positions(self._target))
         # Up to the first transaction that is open.
-        self._ends = PartitionOffsets(self._target, _ANSWER, isolation_level="read_committed")
-        self._closing.callback(self._ends.close)
+        self._ends = enter(CommittedEnds(self._target))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,8 +103,7 @@ class GroupTranslation:
         }
         if not where:
             return {}
-        oldest = self._ends.at(EARLIEST, where.values())
-        ends = self._ends.at(LATEST, where.values())
+        oldest, ends = self._ends.oldest(where.values()), self._ends.ends(where.values())
         # After the ends: a transaction that is before an end has its position in here.
         self._known = self._positions.read(self._name, self._known)
         copies = {}

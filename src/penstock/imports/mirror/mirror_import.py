@@ -40,6 +40,17 @@ Names = Annotated[
 ]
 
 
+def _patterns(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
+
+
+Patterns = Annotated[
+    list[str],
+    BeforeValidator(_patterns),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
 class MirrorImport(Import):
     """Topics of another Kafka cluster, copied with their partitions, keys, headers, times and settings.
 
@@ -67,7 +78,7 @@ class MirrorImport(Import):
     pattern: str | None = Field(
         default=None, description="Instead of topics: a regular expression for topic names."
     )
-    exclude: Names = Field(
+    exclude: Patterns = Field(
         default_factory=list,
         description="Regular expressions for names that `pattern` leaves out. Names with two "
         "underscores in front and Penstock's own are always left out.",

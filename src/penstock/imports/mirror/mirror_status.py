@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 import msgspec
 
 from penstock.config import Connection
 from penstock.errors import ConfigError
+from penstock.imports.mirror.committed_ends import CommittedEnds
 from penstock.imports.mirror.group_translation import MARK
 from penstock.imports.position_editing import read_positions
 from penstock.kafka import Admin, GroupOffsets
 from penstock.kafka.handle import Partition
-from penstock.kafka.offsets import LATEST, PartitionOffsets
 from penstock.pipeline.importing import Position
 
 _ANSWER = 10.0
@@ -69,9 +68,8 @@ def mirror_status(name: str, source: Connection, target: Connection) -> MirrorSt
                 f"{target.brokers}, or it has copied nothing yet; 'penstock offsets list {name}' shows "
                 "its positions"
             )
-        with closing(PartitionOffsets(source, _ANSWER, isolation_level="read_committed")) as ends:
-            there = from_admin.existing(copied)
-            latest = ends.at(LATEST, there) if there else {}
+        with CommittedEnds(source) as ends:
+            latest = ends.ends(from_admin.existing(copied))
         partitions = [
             PartitionStatus(*where, position["into"], position["offset"], latest.get(where))
             for where, position in sorted(copied.items())

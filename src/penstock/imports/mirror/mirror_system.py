@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Connection
 from penstock.config.logs import event_logger
+from penstock.errors import ConfigError, TransientError
+from penstock.imports.mirror.committed_ends import CommittedEnds
 from penstock.imports.mirror.group_translation import GroupTranslation
 from penstock.imports.mirror.mirrored_partition import MirroredPartition
 from penstock.imports.mirror.topic_follower import MirroredTopic, TopicFollower
 from penstock.kafka import Admin
 from penstock.kafka.handle import Partition
-from penstock.kafka.offsets import EARLIEST, LATEST, PartitionOffsets
 from penstock.pipeline.importing import Part, Position, System, key_of
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class MirrorSystem(System):
         self._closing = ExitStack()
         self._source = self._closing.enter_context(Admin(options.cluster, timeout=_ANSWER))
         self._target = self._closing.enter_context(Admin(target, timeout=_ANSWER))
-        self._ends = PartitionOffsets(options.cluster, _ANSWER, isolation_level="read_committed")
-        self._closing.callback(self._ends.close)
+        self._ends = self._closing.enter_context(CommittedEnds(options.cluster))
         self._groups = self._closing.enter_context(GroupTranslation(name, options, target))
         self._follower: TopicFollower | None = None
         self._followed_at = self._translated_at = -float("inf")
@@ -47,10 +47,10 @@ class MirrorSystem(System):
         """Return the partitions that have records after their positions."""
         follower = self._follow()
         where = [(t.name, p) for t in self._topics.values() for p in range(t.partitions)]
-        ends = self._offsets(LATEST, [each for each in where if each[0] in self._ids])
+        ends = self._ends.ends(each for each in where if each[0] in self._ids)
         parts = {each: self._part(follower, each, 0) for each in ends}
         known = {each: self._known(part, positions) for each, part in parts.items()}
-        firsts = self._offsets(EARLIEST, [each for each, position in known.items() if not position])
+        firsts = self._ends.oldest(each for each, position in known.items() if not position)
         self._translate()
         return [
             self._part(follower, each, firsts.get(each, 0))
@@ -70,13 +70,19 @@ class MirrorSystem(System):
         before, self._ids = self._ids, self._source.topic_ids(self._topics)
         due = time.monotonic() - self._followed_at >= self._options.follow_every
         if due or before != self._ids:
-            self._topics = follower.follow()
+            self._topics = self._followed(follower)
             self._ids = self._source.topic_ids(self._topics)
             self._followed_at = time.monotonic()
         return follower
 
-    def _offsets(self, moment: int, where: list[Partition]) -> dict[Partition, int]:
-        return self._ends.at(moment, where) if where else {}
+    def _followed(self, follower: TopicFollower) -> dict[str, MirroredTopic]:
+        try:
+            return follower.follow()
+        except ConfigError as error:
+            # What was possible before is so again, when the clusters have settled.
+            if self._topics:
+                raise TransientError(str(error)) from error
+            raise
 
     def _part(self, follower: TopicFollower, where: Partition, first: int) -> MirroredPartition:
         topic = self._topics[where[0]]
@@ -91,7 +97,7 @@ class MirrorSystem(System):
             into=topic.into,
             into_id=topic.into_id,
             first=first,
-            largest=topic.largest,
+            limits=topic.limits,
             skips_lost=self._options.on_data_loss == "skip",
         )
 

@@ -12,11 +12,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from penstock.config import Connection
 from penstock.errors import ConfigError, DataLossError, TransientError
-from penstock.imports.mirror.record_size import bad_record, too_large
+from penstock.imports.mirror.committed_ends import CommittedEnds
+from penstock.imports.mirror.record_limits import Limits, bad_record
 from penstock.imports.mirror.sync_points import Point, read_points, with_point
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
-from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
+from penstock.kafka.offsets import NO_GROUP
 from penstock.kafka.producing.copies import Copies
 from penstock.pipeline.importing import BadRecord, Part, Place, Portion, Position, Reader
 
@@ -57,8 +58,7 @@ class MirroredPartition(Part):
     into_id: str
     # Where to begin without a position: its oldest record.
     first: int
-    # The largest batch that the target's topic takes, in bytes.
-    largest: int
+    limits: Limits
     skips_lost: bool
 
     @property
@@ -74,10 +74,11 @@ class MirroredPartition(Part):
     @property
     def producer(self) -> Mapping[str, Any]:
         """Return what lets every record through that the topic takes, in batches that it takes."""
+        largest = self.limits.largest
         return {
-            "message.max.bytes": min(max(self.largest, 1_000_000), 1_000_000_000),
-            "batch.size": min(self.largest, 1_000_000),
-            "queue.buffering.max.kbytes": max(65_536, 2 * self.largest // 1024),
+            "message.max.bytes": min(max(largest, 1_000_000), 1_000_000_000),
+            "batch.size": min(largest, 1_000_000),
+            "queue.buffering.max.kbytes": max(65_536, 2 * largest // 1024),
         }
 
     def is_same(self, position: Position) -> bool:
@@ -90,8 +91,7 @@ class MirroredPartition(Part):
         known = position if position and self.is_same(position) else None
         with ExitStack() as stack:
             admin = stack.enter_context(Admin(self.source, timeout=_ANSWER))
-            ends = PartitionOffsets(self.target, _ANSWER)
-            stack.callback(ends.close)
+            ends = stack.enter_context(CommittedEnds(self.target, "read_uncommitted"))
             yield stack.enter_context(PartitionReader(self, known, admin, ends))
 
 
@@ -103,7 +103,7 @@ class PartitionReader(Reader):
         part: MirroredPartition,
         position: Position | None,
         admin: Admin,
-        ends: PartitionOffsets,
+        ends: CommittedEnds,
     ) -> None:
         self._part = part
         self._admin = admin
@@ -233,11 +233,8 @@ class PartitionReader(Reader):
     def _portion(self, messages: list[Message]) -> Portion:
         part = self._part
         bad, self._lost = self._lost, []
-        if refused := too_large(messages, part.largest):
-            bad += [
-                bad_record(messages[index], size, part.largest, part.into)
-                for index, size in refused.items()
-            ]
+        if refused := part.limits.refused(messages):
+            bad += [bad_record(messages[n], why, part.into) for n, why in sorted(refused.items())]
             messages = [each for index, each in enumerate(messages) if index not in refused]
         return Portion(Copies(messages, part.partition), self._position(), tuple(bad))
 
@@ -261,7 +258,7 @@ class PartitionReader(Reader):
 
     def _target_end(self) -> int:
         where = (self._part.into, self._part.partition)
-        return self._ends.at(LATEST, [where])[where]
+        return self._ends.ends([where])[where]
 
     def _require_same_topic(self) -> None:
         part = self._part

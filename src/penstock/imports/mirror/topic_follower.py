@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError
 from penstock.imports.mirror.circles import topics_filled_from
+from penstock.imports.mirror.record_limits import Limits
 from penstock.imports.mirror.topic_settings import SettingsCopier
 from penstock.kafka import Admin
 from penstock.kafka.kafka_errors import topic_missing
@@ -30,8 +31,7 @@ class MirroredTopic:
     partitions: int
     into: str
     into_id: str
-    # The largest batch that the copy takes, in bytes.
-    largest: int
+    limits: Limits
 
 
 class TopicFollower:
@@ -58,14 +58,14 @@ class TopicFollower:
         ids = self._target.topic_ids(copies.values())
         # One that was deleted this moment is missing: the next look creates it.
         copies = {name: into for name, into in copies.items() if into in ids}
-        largest = self._settings.follow(
+        limits = self._settings.follow(
             {copies[name]: each for name, each in wanted.items() if name in copies}, copies.values()
         )
         self._is_known = True
         return {
-            name: MirroredTopic(name, partitions[name], into, ids[into], largest[into])
+            name: MirroredTopic(name, partitions[name], into, ids[into], limits[into])
             for name, into in copies.items()
-            if into in largest
+            if into in limits
         }
 
     def _chosen(self, existing: Iterable[str]) -> list[str]:

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from penstock.config.logs import event_logger
 from penstock.errors import PenstockError, TransientError
+from penstock.imports.mirror.record_limits import Limits
 from penstock.kafka import Admin
 from penstock.kafka.admin.admin_model import Setting
 
 log = event_logger(__name__)
-_LARGEST = "max.message.bytes"
+_LARGEST, _POLICY = "max.message.bytes", "cleanup.policy"
 
 
 class SettingsCopier:
@@ -41,15 +42,15 @@ class SettingsCopier:
 
     def follow(
         self, wanted: Mapping[str, Mapping[str, str]], topics: Iterable[str]
-    ) -> dict[str, int]:
-        """Set what differs in the copies; return the largest batch that each of the topics takes."""
-        held = self._target.settings_of(topics)
-        largest = {}
-        for topic, settings in held.items():
-            largest[topic] = next(int(s.value or 0) for s in settings if s.name == _LARGEST)
+    ) -> dict[str, Limits]:
+        """Set what differs in the copies; return what each of the topics takes."""
+        limits = {}
+        for topic, settings in self._target.settings_of(topics).items():
+            holds = {each.name: each.value or "" for each in settings}
             if topic in wanted and self._set(topic, wanted[topic], self._own(settings)):
-                largest[topic] = int(wanted[topic].get(_LARGEST, largest[topic]))
-        return largest
+                holds |= wanted[topic]
+            limits[topic] = Limits(int(holds[_LARGEST]), "compact" in holds[_POLICY])
+        return limits
 
     def _set(self, topic: str, wanted: Mapping[str, str], held: Mapping[str, str]) -> bool:
         """Change settings where they differ; return whether the target has them all now."""
