@@ -1,7 +1,7 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
 Not among the default cases, as they take long and some need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs,
-ARGS=formats, ARGS=latency, ARGS="growth --grow backlog pipelines".
+ARGS=formats, ARGS=latency, ARGS=mirror, ARGS="growth --grow backlog pipelines".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 
-from bench import client, growth, latency, memory, startup, throughput
+from bench import client, growth, latency, memory, mirror, startup, throughput
 from bench.harness import Result, report
 from penstock import Broker
 from penstock.engine import stop_session
@@ -31,7 +31,7 @@ def main() -> None:
         signal.signal(end, signal.default_int_handler)
     results = (
         _plain(given)
-        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth"}
+        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "mirror", "growth"}
         else []
     )
     if "sinks" in given.cases:
@@ -42,6 +42,8 @@ def main() -> None:
         results += _formats(given)
     if "latency" in given.cases:
         results += latency.run()
+    if "mirror" in given.cases:
+        results += mirror.run(given.rows, given.rounds)
     if "growth" in given.cases:
         growth.run(given.grow)
     if results:

@@ -115,22 +115,9 @@ def test_the_command_copies_and_shows_how_far_it_is(
     write(east, unique, 30, random.Random(3))
     commit(east, f"{unique}-g", {(unique, 0): 10})
     clusters = ["--from", east.brokers, "--to", connection.brokers]
-    told = CliRunner().invoke(
-        app,
-        [
-            "mirror",
-            "run",
-            *clusters,
-            "--topics",
-            unique,
-            "--groups",
-            f"{unique}-g",
-            "--name",
-            unique,
-        ]
-        + ["--once"],
-    )
-    assert told.exit_code == 0, told.output
+    chosen = ["--topics", unique, "--groups", f"{unique}-g", "--name", unique]
+    ran = CliRunner().invoke(app, ["mirror", "run", *clusters, *chosen, "--once"])
+    assert ran.exit_code == 0, ran.output
     assert is_mirrored(east, unique, connection, unique)
     shown = CliRunner().invoke(app, ["mirror", "status", *clusters, unique, "--json"])
     document = json.loads(shown.output)

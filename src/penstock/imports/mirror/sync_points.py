@@ -24,7 +24,7 @@ def with_point(points: Sequence[Point], new: Point) -> list[Point]:
     >>> for n in range(1000):
     ...     points = with_point(points, (n * 10, n * 10))
     >>> len(points), points[0], points[-1]
-    (12, (0, 0), (9990, 9990))
+    (10, (0, 0), (9990, 9990))
     """
     kept: dict[int, Point] = {}
     earlier = [point for point in points if point[0] < new[0] and point[1] <= new[1]]
