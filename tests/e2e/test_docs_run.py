@@ -259,6 +259,7 @@ def east_and_west(reader: Reader) -> None:
     west = reader.closing.enter_context(Broker())
     clusters = {"east": reader.connection.brokers, "west": west.connection.brokers}
     named = {name: {"bootstrap.servers": brokers} for name, brokers in clusters.items()}
+    reader.addresses = {f"{name}:9092": brokers for name, brokers in clusters.items()}
     (reader.folder / "penstock.yaml").write_text(yaml.safe_dump({"connections": named}))
     with Admin(reader.connection) as admin:
         admin.create_topic("orders", partitions=2)

@@ -65,7 +65,7 @@ def test_aborted_transactions_and_compacted_records_are_not_copied(
     ends = {position["offset"] for position in read_positions(connection, unique).values()}
     assert min(ends) > 100  # with the markers at the end: nothing is pending
     client.begin_transaction()
-    client.produce(unique, b"open", partition=0)
+    client.produce(unique, b"open", b"key", partition=0)
     client.flush(10)
     assert ran(mirror(topics=[unique])).progress().rows == 0
     client.commit_transaction(10)

@@ -102,7 +102,7 @@ def test_an_offset_before_all_points_is_read_from_the_start() -> None:
 
 def test_points_after_an_earlier_position_are_forgotten() -> None:
     assert with_point([(0, 0), (10, 10), (20, 20)], (10, 31)) == [(0, 0), (10, 31)]
-    # The target was emptied and begins anew.
+    # The target was emptied and starts over.
     assert with_point([(0, 0), (10, 10)], (20, 5)) == [(0, 0), (20, 5)]
 
 

@@ -42,6 +42,7 @@ class MirrorSystem(System):
         self._topics: dict[str, MirroredTopic] = {}
         self._ids: dict[str, str] = {}
         self._recreated: set[str] = set()
+        self._was_busy = False
 
     def pending(self, positions: Mapping[str, Position]) -> list[Part]:
         """Return the partitions that have records after their positions."""
@@ -51,12 +52,13 @@ class MirrorSystem(System):
         parts = {each: self._part(follower, each, 0) for each in ends}
         known = {each: self._known(part, positions) for each, part in parts.items()}
         firsts = self._ends.oldest(each for each, position in known.items() if not position)
-        self._translate()
-        return [
+        pending: list[Part] = [
             self._part(follower, each, firsts.get(each, 0))
             for each, position in known.items()
             if ends[each] != (position["offset"] if position else firsts[each])
         ]
+        self._translate(is_quiet=not pending)
+        return pending
 
     def close(self) -> None:
         """Close the connections."""
@@ -111,8 +113,10 @@ class MirrorSystem(System):
             log.warning("topic_recreated", mirror=self._name, topic=part.topic)
         return None
 
-    def _translate(self) -> None:
-        """Translate the offsets of groups, if it is time."""
-        if time.monotonic() - self._translated_at >= self._options.groups_every:
+    def _translate(self, *, is_quiet: bool) -> None:
+        """Translate the offsets of groups, if it is time, or all has just been copied."""
+        due = time.monotonic() - self._translated_at >= self._options.groups_every
+        if due or (is_quiet and self._was_busy):
             self._groups.translate(self._topics)
             self._translated_at = time.monotonic()
+        self._was_busy = not is_quiet
