@@ -5,17 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from penstock import Admin, Connection, Pipeline
-from penstock.errors import ConfigError
 from penstock.imports import ImportRunning, start
-from penstock.imports.mirror.mirror_status import GroupStatus, mirror_status
+from penstock.kafka import GroupOffsets
 from penstock.testing import eventually
 
 Row = tuple[Any, ...]
+
+
+class Translation(NamedTuple):
+    """A group's offset in the source, and the one that it has in the target for it."""
+
+    partition: int
+    source: int
+    target: int
 
 
 def rows(connection: Connection, topic: str) -> dict[int, list[Row]]:
@@ -129,17 +136,19 @@ def caught_up(source: Connection, topic: str, target: Connection, into: str | No
     eventually(lambda: is_mirrored(source, topic, target, into or topic), timeout=60, every=0.3)
 
 
-def sampled(name: str, source: Connection, target: Connection) -> list[GroupStatus]:
-    """Return the offsets of groups as they are translated now."""
-    try:
-        return mirror_status(name, source, target).groups
-    except ConfigError:
-        return []  # nothing is copied yet
+def translations(target: Connection, group: str, into: str) -> list[Translation]:
+    """Return the offsets of a group as they are translated now."""
+    with GroupOffsets(target, group) as client:
+        held = client.committed_with_metadata([(into, number) for number in range(3)])
+    return [
+        Translation(number, int(each.metadata.rpartition(" ")[2]), each.offset)
+        for (_, number), each in held.items()
+    ]
 
 
 def missed(
-    moments: list[GroupStatus], source: Connection, topic: str, target: Connection, into: str
-) -> list[GroupStatus]:
+    moments: list[Translation], source: Connection, topic: str, target: Connection, into: str
+) -> list[Translation]:
     """Return the translations with which a consumer would not read all that it has not read yet."""
     wanted, copied = placed(source, topic), placed(target, into)
     return [

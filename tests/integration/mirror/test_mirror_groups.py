@@ -11,7 +11,7 @@ from tests.integration.mirror.mirroring import (
     created,
     is_mirrored,
     missed,
-    sampled,
+    translations,
     write,
 )
 from typer.testing import CliRunner
@@ -58,7 +58,7 @@ def test_groups_that_move_at_any_moment_miss_nothing(
             for group in groups:
                 reached = {(unique, n): dice.randrange(until // 3) for n in range(3)}
                 commit(east, group, reached)
-            moments += sampled(unique, east, connection)
+                moments += translations(connection, group, f"copy.{unique}")
         ends = {(unique, n): len(range(n, until, 3)) for n in range(3)}
         commit(east, groups[0], ends)
         eventually(lambda: _reaches(east, connection, unique, until), timeout=60, every=0.3)
@@ -67,7 +67,8 @@ def test_groups_that_move_at_any_moment_miss_nothing(
             lambda: [s for s in _of(groups[0], unique, east, connection) if s.lag <= 1][2:],
             every=0.3,
         )
-        moments += sampled(unique, east, connection)
+        for group in groups:
+            moments += translations(connection, group, f"copy.{unique}")
     assert len(moments) > 20
     assert missed(moments, east, unique, connection, f"copy.{unique}") == []
 

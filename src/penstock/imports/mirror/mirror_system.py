@@ -51,11 +51,11 @@ class MirrorSystem(System):
         ends = self._ends.ends(each for each in where if each[0] in self._ids)
         parts = {each: self._part(follower, each, 0) for each in ends}
         known = {each: self._known(part, positions) for each, part in parts.items()}
-        firsts = self._ends.oldest(each for each, position in known.items() if not position)
+        firsts = self._ends.oldest(each for each, position in known.items() if position is None)
         pending: list[Part] = [
             self._part(follower, each, firsts.get(each, 0))
             for each, position in known.items()
-            if ends[each] != (position["offset"] if position else firsts[each])
+            if ends[each] != (firsts[each] if position is None else position.get("offset"))
         ]
         self._translate(is_quiet=not pending)
         return pending

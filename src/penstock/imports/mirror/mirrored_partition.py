@@ -27,6 +27,8 @@ _MOST = 10_000
 _PATIENCE = 20.0
 _ANSWER = 10.0
 _WAIT = 0.05
+# How long one transaction is filled, in seconds: a task would end it after a minute, without the last check.
+_LONGEST = 30.0
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION)
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 _MISSING = (
@@ -112,7 +114,7 @@ class PartitionReader(Reader):
         known = position or {}
         same = known.get("into_id") == part.into_id
         self._points: list[Point] = read_points(known.get("points")) if same else []
-        self._offset = _number(known.get("offset", part.first), part)
+        self._offset = part.first if position is None else _number(known.get("offset"), part)
         self._epoch: int | None = known.get("epoch")
         self._ended = False
         self._most = _AT_ONCE // 4096
@@ -143,8 +145,8 @@ class PartitionReader(Reader):
             return
         # Before anything is sent: all that comes now is in the target at this offset or later.
         self._points = with_point(self._points, (self._offset, self._target_end()))
-        count = 0
-        while count < most and not self._ended:
+        count, until = 0, time.monotonic() + _LONGEST
+        while count < most and not self._ended and time.monotonic() < until:
             before = self._offset
             messages = self._fetched()
             if self._offset != before or self._lost:
@@ -191,6 +193,7 @@ class PartitionReader(Reader):
 
     def _note(self, messages: list[Message]) -> None:
         last = messages[-1]
+        self._is_first = False
         self._offset, self._epoch = (last.offset() or 0) + 1, last.leader_epoch()
         size = sum(map(len, messages)) // len(messages) + 100
         self._most = max(1, min(_MOST, _AT_ONCE // size))
