@@ -286,6 +286,23 @@ def http_service(reader: Reader) -> None:
     reader.addresses |= {"http://localhost:8080/regions": api.url}
 
 
+def east_and_west(reader: Reader) -> None:
+    """Two clusters, and a group that has read some of the orders in one of them."""
+    west = reader.closing.enter_context(Broker())
+    clusters = {"east": reader.connection.brokers, "west": west.connection.brokers}
+    named = {name: {"bootstrap.servers": brokers} for name, brokers in clusters.items()}
+    reader.addresses = {f"{name}:9092": brokers for name, brokers in clusters.items()}
+    (reader.folder / "penstock.yaml").write_text(yaml.safe_dump({"connections": named}))
+    with Admin(reader.connection) as admin:
+        admin.create_topic("orders", partitions=2)
+    with Producer(reader.connection) as producer:
+        for partition, count in ((0, 200), (1, 40)):
+            for number in range(count):
+                producer.produce("orders", None, f"order {number}", partition=partition)
+    with Consumer(reader.connection, group="billing") as consumer:
+        consumer.commit({("orders", 0): 150, ("orders", 1): 40})
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
@@ -293,6 +310,7 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
     "docs/jobs.md": jobs,
+    "docs/mirror.md": east_and_west,
     "docs/many-pipelines.md": three_pipelines,
     "docs/promises.md": dead_letters,
     "docs/rabbitmq.md": queues,

@@ -39,6 +39,7 @@ COMMANDS = {
     "offsets": Entry(
         "penstock.cli.offset_commands:app", "How far imports have read: list, set, reset.", True
     ),
+    "mirror": Entry("penstock.cli.mirror_commands:app", "Copy topics from one cluster to another."),
     "acls": Entry("penstock.cli.acl_commands:app", "List, add and remove ACLs.", True),
     "cluster": Entry(
         "penstock.cli.cluster_commands:cluster", "Show the cluster and its brokers.", True

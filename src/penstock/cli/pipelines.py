@@ -57,6 +57,11 @@ def run(
     pipelines = [with_cluster(read_pipeline(file), context.obj) for file in files]
     pipelines = [with_spark(one, master, conf or []) for one in pipelines]
     _refuse_duplicate_names(files, pipelines)
+    run_pipelines(pipelines, once=once)
+
+
+def run_pipelines(pipelines: list[Pipeline], *, once: bool) -> None:
+    """Run pipelines, show their progress, and stop them at Ctrl-C."""
     # Spark is imported only when the definition is valid, so mistakes are reported immediately.
     from penstock.cli.live_progress import summary, watch  # noqa: PLC0415
     from penstock.engine import Running, stop_session  # noqa: PLC0415

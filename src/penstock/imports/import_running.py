@@ -75,7 +75,7 @@ class ImportRunning:
         self._spark: SparkSession | None = None
         self._session()
         self._rounds = Rounds(pipeline.name, plan, self._connection, self._session)
-        self._system = plan.source.system()
+        self._system = plan.source.system_for(pipeline.name, self._connection)
         self._intake = Intake(plan, self._connection)
         try:
             self._rounds.prepare()

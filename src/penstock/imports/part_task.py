@@ -15,6 +15,7 @@ from penstock.config import Connection
 from penstock.error_frame import to_document
 from penstock.errors import FencedError, TerminalError
 from penstock.imports.positions import TOPIC, Known, Positions, position_record
+from penstock.kafka.producing.copies import Copies
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
@@ -89,7 +90,8 @@ def run(errand: Errand, until: float) -> Outcome:
 
 
 def _run(errand: Errand, until: float, outcome: Outcome) -> None:
-    with Transaction(errand.connection, errand.transaction, _SETTINGS) as transaction:
+    settings = {**_SETTINGS, **errand.part.producer}
+    with Transaction(errand.connection, errand.transaction, settings) as transaction:
         # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
         with Positions(errand.connection) as positions:
             known = positions.read(errand.name, errand.known)
@@ -139,6 +141,8 @@ def fitting(taken: Portion, largest: int) -> Portion:
     >>> portion.records.num_rows, portion.bad[0].error
     (1, 'the record has 2000 bytes, and at most 1000 are allowed; raise message.max.bytes')
     """
+    if isinstance(taken.records, Copies):
+        return taken  # whose reader knows what the topic takes
     sizes = pc.binary_length(taken.records["value"]).fill_null(0)
     if "key" in taken.records.schema.names:
         sizes = pc.add(sizes, pc.binary_length(taken.records["key"]).fill_null(0))

@@ -19,7 +19,7 @@ from penstock.errors import ConfigError, PenstockError, TerminalError, Transient
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
 from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
-from penstock.pipeline.importing import POSITIONS, Position, key_of
+from penstock.pipeline.importing import POSITIONS, Place, Position, key_of
 
 TOPIC = POSITIONS
 SHORT = {"transaction.timeout.ms": 30_000, "message.timeout.ms": 20_000}
@@ -92,6 +92,15 @@ def ensure_topic(
     return True
 
 
+def every_position(connection: Connection) -> list[tuple[str, Place, Position]]:
+    """Return all positions of all imports of a cluster: name, place, position."""
+    with Positions(connection) as positions:
+        known = positions.read(None)
+    split = (msgspec.json.decode(key) for key in known.positions)
+    pairs = zip(split, known.positions.values(), strict=True)
+    return [(name, place, position) for (name, place), position in pairs]
+
+
 class Positions:
     """Reads the topic: everything that was committed before the reading began."""
 
@@ -121,8 +130,10 @@ class Positions:
         self._client.close()
         self._ends.close()
 
-    def read(self, name: str, known: Known | None = None) -> Known:
+    def read(self, name: str | None, known: Known | None = None) -> Known:
         """Return what the topic says of an import now; `known` is what was read of it before.
+
+        Without a name it is about all of them, with their positions by the keys of their records.
 
         A transaction of another part that is being committed is waited for: what comes after it in the
         topic could not be seen. It is open here for a moment only, its position being its last record.
@@ -144,7 +155,7 @@ class Positions:
                 self._take(self._client.consume(_AT_ONCE, 0.1), name, found)
         return found
 
-    def _take(self, messages: Iterable[Message], name: str, found: Known) -> None:
+    def _take(self, messages: Iterable[Message], name: str | None, found: Known) -> None:
         for message in messages:
             error = message.error()
             if error is None:
@@ -167,7 +178,7 @@ def _require_same_topic(known: int, end: int) -> None:
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 
 
-def _note(message: Message, name: str, found: Known) -> None:
+def _note(message: Message, name: str | None, found: Known) -> None:
     found.until = (message.offset() or 0) + 1
     data = message.value()
     try:
@@ -178,8 +189,10 @@ def _note(message: Message, name: str, found: Known) -> None:
     if key == [name]:
         claim = (value or {}).get("claim", 0)
         found.claim = claim if isinstance(claim, int) else found.claim
-    elif len(key) == 2 and key[0] == name and isinstance(key[1], dict):
+    elif len(key) == 2 and name in (None, key[0]) and isinstance(key[1], dict):
         place = key_of(key[1])
+        if name is None:
+            place = record_key(str(key[0]), place).decode()
         if value is None:
             found.positions.pop(place, None)
         else:

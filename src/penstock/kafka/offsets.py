@@ -51,6 +51,9 @@ class OffsetClient:
         self._bounded = BoundedCalls()
         self._limit = 2 * timeout + MARGIN
         settings = {**overrides, **_never_joins(group, timeout)}
+        # What is committed now, as Kafka's own tool reports it. Else an open transaction of the group, or
+        # one that a crash left open, would keep us waiting for its end.
+        settings["isolation.level"] = settings.pop("isolation_level", "read_uncommitted")
         self._handle = Handle(connection, "consumer", **settings)
         with self._handle.translated(f"making a client of group {group!r}"):
             self._client: Any = Client(self._handle.settings())
@@ -123,15 +126,19 @@ class GroupOffsets(OffsetClient):
             if p.offset >= 0
         }
 
-    def commit(self, offsets: Mapping[Partition, int], metadata: str = "") -> None:
+    def commit(
+        self, offsets: Mapping[Partition, int], metadata: str | Mapping[Partition, str] = ""
+    ) -> None:
         """Commit the offset of the next record to read, for each partition; wait for the answer.
 
-        `metadata` is a short text that Kafka stores with each of the offsets.
+        `metadata` is a short text that Kafka stores with each of the offsets, or one for each partition.
         """
         if not offsets:
             return
+        texts = dict.fromkeys(offsets, metadata) if isinstance(metadata, str) else metadata
         wanted = [
-            TopicPartition(*where, offset, metadata=metadata) for where, offset in offsets.items()
+            TopicPartition(*where, offset, metadata=texts[where])
+            for where, offset in offsets.items()
         ]
         call = partial(self._client.commit, offsets=wanted, asynchronous=False)
         try:
@@ -177,7 +184,4 @@ def _never_joins(group: str, timeout: float) -> dict[str, Any]:
         "session.timeout.ms": milliseconds,
         "heartbeat.interval.ms": max(1, milliseconds // 3),
         "socket.timeout.ms": milliseconds,
-        # What is committed now, as Kafka's own tool reports it. Else an open transaction of the group, or
-        # one that a crash left open, would keep us waiting for its end.
-        "isolation.level": "read_uncommitted",
     }

@@ -196,6 +196,9 @@ class Pipeline(SafeModel):
                 "removed from the topic between them, which would grow without end",
             )
         self._refuse_topics(source)
+        template = source.topic or self._sink_topic
+        if obstacle := source.topic_obstacle(template, alone=self.only_imports):
+            raise PydanticCustomError("topic", "{obstacle}", {"obstacle": obstacle})
         if self.only_imports and not source.topic:
             try:
                 checked_template(self._sink_topic, source.topic_names)

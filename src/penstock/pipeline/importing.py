@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.config import Connection
+    from penstock.kafka.producing.copies import Copies
 
 Place = dict[str, Any]
 """Which part of a system it is: plain values, as Kafka Connect's source partition."""
@@ -58,10 +59,11 @@ class Portion:
     """Some of a part's records in their order, and the position after them.
 
     The columns of `records`: `value` (bytes) and, where a system has them, `key` (bytes), `headers`,
-    `timestamp` (milliseconds since 1970), `topic`.
+    `timestamp` (milliseconds since 1970), `partition`, `topic`. Records that come from Kafka itself are
+    `Copies`, which need no columns.
     """
 
-    records: pa.RecordBatch
+    records: pa.RecordBatch | Copies
     position: Position
     bad: tuple[BadRecord, ...] = ()
 
@@ -108,6 +110,11 @@ class Part(ABC):
     @property
     def names(self) -> Mapping[str, str]:
         """Return the names that a topic's template may use."""
+        return {}
+
+    @property
+    def producer(self) -> Mapping[str, Any]:
+        """Return settings of librdkafka that the producer of its records needs."""
         return {}
 
     @abstractmethod
@@ -174,6 +181,14 @@ class Import(Source):
     @abstractmethod
     def system(self) -> System:
         """Return the system as the driver sees it; nothing is connected yet, or closed by `close`."""
+
+    def system_for(self, name: str, target: Connection) -> System:  # noqa: ARG002 - of no use to most
+        """Return the system for a pipeline of this name, whose records go to the cluster `target`."""
+        return self.system()
+
+    def topic_obstacle(self, topic: str, *, alone: bool) -> str | None:  # noqa: ARG002 - of no use to most
+        """Return what is wrong with a template of topics; `alone`: no pipeline is behind the import."""
+        return None
 
     def into(self, topic: str) -> Self:
         """Return the same import, into this topic."""

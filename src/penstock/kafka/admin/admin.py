@@ -112,6 +112,10 @@ class Admin:
         lookup.look_up(self._ask, [name])
         return on_topics.read_settings(self._ask, name)
 
+    def settings_of(self, names: Iterable[str]) -> dict[str, tuple[Setting, ...]]:
+        """Return every setting of each topic, as `topic_settings`; missing topics are left out."""
+        return on_topics.settings_of(self._ask, names)
+
     def alter_topic(self, name: str, config: Mapping[str, object]) -> None:
         """Change settings of a topic: a value sets one, None unsets it, others do not change."""
         on_topics.alter_settings(self._ask, name, config)

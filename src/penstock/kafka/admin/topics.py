@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
     AlterConfigOpType,
     ConfigEntry,
@@ -100,6 +101,10 @@ def read_settings(ask: AdminCalls, name: str) -> tuple[Setting, ...]:
     doing = f"reading the settings of topic {name!r}"
     topic = ConfigResource(ConfigResource.Type.TOPIC, name)
     answer = ask.each(doing, ask.client.describe_configs, [topic])
+    return _settings(next(iter(answer.values())))
+
+
+def _settings(entries: Mapping[str, Any]) -> tuple[Setting, ...]:
     return tuple(
         Setting(
             name=entry.name,
@@ -107,8 +112,19 @@ def read_settings(ask: AdminCalls, name: str) -> tuple[Setting, ...]:
             source=_SOURCES.get(entry.source, "unknown"),
             read_only=entry.is_read_only,
         )
-        for _, entry in sorted(next(iter(answer.values())).items())
+        for _, entry in sorted(entries.items())
     )
+
+
+def settings_of(ask: AdminCalls, names: Iterable[str]) -> dict[str, tuple[Setting, ...]]:
+    """Return every setting of each topic, from one request; a missing topic is left out."""
+    topics = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in dict.fromkeys(names)]
+    if not topics:
+        return {}
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    doing = "reading the settings of topics"
+    answer = ask.each(doing, ask.client.describe_configs, topics, quiet=missing)
+    return {topic.name: _settings(entries) for topic, entries in answer.items()}
 
 
 def alter_settings(ask: AdminCalls, name: str, changes: Mapping[str, object]) -> None:

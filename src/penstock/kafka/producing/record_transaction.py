@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from penstock.config import Connection
 from penstock.errors import PenstockError, RefusedError, TransientError
 from penstock.kafka.handle import Handle
+from penstock.kafka.producing.copies import Copies
 from penstock.kafka.producing.transactions import Transactions
 
 _PATIENCE = 60.0
@@ -78,11 +79,12 @@ class Transaction:
         self._transactions.begin(_PATIENCE)
         self._open = True
 
-    def send(self, batch: pa.RecordBatch, topic: str) -> None:
-        """Send a batch: the column `value` and, if they exist, key and the others."""
+    def send(self, batch: pa.RecordBatch | Copies, topic: str) -> None:
+        """Send a batch: the column `value` and, if they exist, key and the others; or copies."""
         produce = self._client.produce
+        messages = batch.messages(topic) if isinstance(batch, Copies) else messages_of(batch, topic)
         try:
-            for message in messages_of(batch, topic):
+            for message in messages:
                 try:
                     produce(*message)
                 except BufferError:
