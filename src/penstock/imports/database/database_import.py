@@ -82,6 +82,14 @@ class DatabaseImport(Import):
         "SQLite needs none, all others 10 s: more than the longest transaction that writes the table.",
     )
 
+    chunk_rows: int = Field(
+        default=250_000,
+        ge=0,
+        description="A table with more rows than this is split the first time it is read (bulk: each "
+        "time) into chunks of about as many, which are read at the same time, `tasks_max` at most; 0: "
+        "never.",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _password_apart(cls, given: Any) -> Any:
@@ -185,4 +193,5 @@ class DatabaseImport(Import):
             return self.topic_of(DatabasePart(relation, reading, ""))
 
         wanted = self.query if self.query is not None else self.tables
-        return DatabaseSystem(reading, wanted, topic, self.delay, self.poll)
+        chunk_rows = self.chunk_rows if self.tasks_max > 1 else 0
+        return DatabaseSystem(reading, wanted, topic, self.delay, self.poll, chunk_rows=chunk_rows)

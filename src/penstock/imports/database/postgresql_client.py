@@ -108,6 +108,19 @@ class PostgreSQLClient(SqlClient):
         found = self.ask(catalog.PRIMARY_KEY, [_NAMES.table(table)])
         return tuple(column for (column,) in found)
 
+    def about_rows(self, table: Table) -> int:
+        """Ask the catalog, where the last ANALYZE or VACUUM noted it; otherwise by the table's size."""
+        ((rows,),) = self.ask(catalog.ABOUT_ROWS, [_NAMES.table(table)])
+        return int(rows)
+
+    def server_id(self) -> str | None:
+        """Return the identifier that a server shares with its standbys, and the database."""
+        try:
+            found = self.ask(catalog.SERVER)
+        except ConfigError:  # a service that lets no one ask
+            return None
+        return f"{found[0][0]}/{found[0][1]}"
+
     # -- the order
 
     def shown(self, value: str, role: str) -> str:
