@@ -1,7 +1,7 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
 Not among the default cases, as they take long and some need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs,
-ARGS=formats, ARGS=latency, ARGS="growth --grow backlog pipelines".
+ARGS=formats, ARGS=latency, ARGS="growth --grow backlog pipelines", ARGS="database-source --rows 2000000".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
         signal.signal(end, signal.default_int_handler)
     results = (
         _plain(given)
-        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth"}
+        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth", "database-source"}
         else []
     )
     if "sinks" in given.cases:
@@ -40,6 +40,8 @@ def main() -> None:
         results += _jobs(given)
     if "formats" in given.cases:
         results += _formats(given)
+    if "database-source" in given.cases:
+        results += _database_source(given)
     if "latency" in given.cases:
         results += latency.run()
     if "growth" in given.cases:
@@ -75,6 +77,15 @@ def _formats(given: argparse.Namespace) -> list[Result]:
             return format_decodes.run(broker.connection, given.rows, given.rounds)
         finally:
             stop_session()
+
+
+def _database_source(given: argparse.Namespace) -> list[Result]:
+    from bench import database_source
+
+    try:
+        return database_source.run(given.rows, given.rounds)
+    finally:
+        stop_session()
 
 
 def _plain(given: argparse.Namespace) -> list[Result]:

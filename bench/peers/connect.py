@@ -30,6 +30,7 @@ PLUGINS = {
     "file": ("connect-file",),
     "iceberg": ("connect-iceberg",),
     "jdbc": ("connect-jdbc", "postgresql"),
+    "postgres": ("connect-postgres", "postgresql"),
 }
 # Larger hand-overs than the 500 records of Kafka's default serve every one of these sinks better.
 RECORDS_AT_ONCE = "5000"
@@ -50,7 +51,7 @@ Count = Callable[[], int]
 
 
 class Worker:
-    """Kafka Connect in a process of its own, with the file, Iceberg and JDBC sinks."""
+    """Kafka Connect in a process of its own, with the file, Iceberg and JDBC sinks, and a source."""
 
     def __init__(self, brokers: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-connect-"))
@@ -101,6 +102,20 @@ class Worker:
             return time.time() - self._first_fetch(name, begin)
         finally:
             self._ask("DELETE", f"/connectors/{name}")
+
+    def import_all(
+        self, name: str, settings: Mapping[str, str], rows: int, count: Count, limit: float
+    ) -> None:
+        """Let a source connector write all rows into its topic."""
+        self._ask("POST", "/connectors", {"name": name, "config": dict(settings)})
+        try:
+            self._wait(name, rows, count, time.monotonic() + limit)
+        finally:
+            self._ask("DELETE", f"/connectors/{name}")
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
 
     def _wait(self, name: str, rows: int, count: Count, deadline: float) -> None:
         while True:
