@@ -22,9 +22,9 @@ import penstock
 from penstock import Connection, Pipeline
 from penstock.errors import ConfigError
 from penstock.imports.database.postgresql_client import PostgreSQLClient
-from penstock.imports.database.source_address import source_address
 from penstock.imports.database.table_range import OrderColumn, Relation
 from penstock.sinks.database.database_api import Table
+from penstock.sinks.database.dialect_address import read_address
 from penstock.testing import eventually, read_all
 
 _SECONDS = 20.0
@@ -184,7 +184,7 @@ def test_a_transaction_that_only_took_a_number_or_was_prepared_is_seen(unique: s
     name = unique.replace("-", "_")
     relation, column = Relation(Table(name, "public")), OrderColumn("id", "incrementing")
     with Postgres(max_prepared_transactions=5) as server:
-        address = source_address(server.url, SecretStr(postgres_server.PASSWORD))
+        address = read_address(server.url, SecretStr(postgres_server.PASSWORD))
         late = psycopg.connect(server.dsn())
         with PostgreSQLClient(address) as client, server.connect() as session, late:
             session.execute(f"CREATE TABLE {name} (id bigserial, at int) PARTITION BY RANGE (at)")

@@ -21,7 +21,7 @@ def test_incrementing_reads_each_new_row_once_in_order(place: Target) -> None:
         assert rounds.run() == 3
         rounds.restart()
         assert rounds.run() == 0
-        assert [*rounds.positions.values()][0]["incrementing"] == 2503
+        assert next(iter(rounds.positions.values()))["incrementing"] == 2503
         topic, key, _ = rounds.records[0]
         assert (topic, key) == (place.table.replace(" ", "-").replace("%", "-"), b"1")
 
