@@ -28,7 +28,7 @@ MODES: dict[str, dict[str, str]] = {
 def rounds_of(target: Target, mode: str, **options: Any) -> Rounds:
     target.analyze()
     return target.rounds(
-        mode=mode, **MODES[mode], **{"chunk_rows": 200, "max_records": 70} | options
+        mode=mode, **MODES[mode], **{"chunk_rows": 200, "max_records": 14} | options
     )
 
 

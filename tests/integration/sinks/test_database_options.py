@@ -214,7 +214,8 @@ def test_tombstones_delete_and_coordinates_are_keys(
 ) -> None:
     server = request.getfixturevalue(kind) if kind in SERVERS else None
     db = database_table(kind, server, unique.replace("-", "_"), spark, tmp_path)
-    records = [(b"1", b'{"n": 1}'), (b"2", b'{"n": 2}'), (b"1", b'{"n": 3}'), (b"2", None)]
+    one, two = b'{"id": 1}', b'{"id": 2}'
+    records = [(one, b'{"n": 1}'), (two, b'{"n": 2}'), (one, b'{"n": 3}'), (two, None)]
     with Admin(connection) as admin:
         admin.create_topic(unique, 1)
     with Producer(connection) as producer:
@@ -222,7 +223,8 @@ def test_tombstones_delete_and_coordinates_are_keys(
             producer.produce(unique, key, value)
 
     def run(name: str, metadata: list[str], **options: Any) -> None:
-        decode = {"schema": "n int", "metadata": metadata, "key": {"text": "id"}, "key_prefix": ""}
+        key = {"key": {"json": {"schema": "id int"}}, "key_prefix": ""}
+        decode = {"schema": "n int", "metadata": metadata, **key}
         definition = Pipeline(
             name=f"{unique}-{name}",
             connection=connection,
@@ -236,7 +238,7 @@ def test_tombstones_delete_and_coordinates_are_keys(
 
     by_key = {"table": db.table, "mode": "upsert", "key": "id", "delete_when": "kafka_tombstone"}
     run("deletes", ["tombstone"], **by_key)
-    assert db.ask("SELECT id, n FROM {t}") == [("1", 3)]
+    assert db.ask("SELECT id, n FROM {t}") == [(1, 3)]
     coordinates = ["kafka_topic", "kafka_partition", "kafka_offset"]
     table = f"{db.table}_all"
     run(

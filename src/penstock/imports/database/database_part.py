@@ -32,6 +32,10 @@ _CLIENTS = {
 }
 
 
+# A transaction of a chunk has this many times the records of others: no one waits for the first of them.
+_LARGER = 5
+
+
 def open_client(address: Address) -> DatabaseClient:
     """Connect to a database."""
     try:  # the drivers are extras: each is loaded only when it is needed
@@ -125,7 +129,8 @@ class ChunkPart(DatabasePart):
 
     def _reader(self, opened: OpenRows, position: Position | None) -> Reader:
         limits = Range(self.reading.order or opened.key_order, self.chunk.after, self.chunk.upto)
-        return LoadReader(opened, limits, {"snapshot": self.chunk.plan}, self.chunk.own(position))
+        own = {"snapshot": self.chunk.plan}
+        return LoadReader(opened, limits, own, self.chunk.own(position), larger=_LARGER)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,8 +62,17 @@ class LoadReader(Reader):
     Its positions are those of one load or of one chunk (`own`), with the last values or `finished`.
     """
 
-    def __init__(self, opened: OpenRows, limits: Range, own: Position, position: Position) -> None:
+    def __init__(
+        self,
+        opened: OpenRows,
+        limits: Range,
+        own: Position,
+        position: Position,
+        *,
+        larger: int = 1,
+    ) -> None:
         self._opened = opened
+        self._larger = larger
         self._own = own
         self._finished = bool(position.get("finished"))
         after = position.get("after")
@@ -76,6 +85,7 @@ class LoadReader(Reader):
         if self._finished:
             return
         rest, opened = self._rest, self._opened
+        most *= self._larger
         end = opened.client.page_end(opened.relation, rest, most) if rest.order else None
         for last, (records, bad) in opened.portions(
             Range(rest.order, rest.after, end or rest.upto)
