@@ -23,7 +23,7 @@ from bench.peers.connect import Worker
 from penstock import Broker, Pipeline, start
 from penstock.engine import spark_session
 from penstock.kafka import Admin
-from penstock.kafka.offsets import EARLIEST, LATEST, PartitionOffsets
+from penstock.kafka.offsets import LATEST, PartitionOffsets
 from penstock.pipeline import SparkOptions
 
 TABLE, FEW = "trades", "trades_few"
@@ -67,6 +67,7 @@ class Stage:
         # The best turn of each side: seconds, and processor seconds.
         self._best: dict[str, tuple[float, float]] = {}
         self.connection = stack.enter_context(Broker()).connection
+        self._offsets = stack.enter_context(closing(PartitionOffsets(self.connection, 10.0)))
         self.postgres = Postgres(wal_level="logical")
         stack.callback(self.postgres.remove)
         with self.postgres.connect() as session:
@@ -189,9 +190,7 @@ class Stage:
     def _written(self, topic: str) -> int:
         """Return how many offsets the topic has: of records, and of the ends of transactions."""
         places = [(topic, number) for number in range(PARTITIONS)]
-        with closing(PartitionOffsets(self.connection, 10.0)) as offsets:
-            ends, begins = offsets.at(LATEST, places), offsets.at(EARLIEST, places)
-        return sum(ends.values()) - sum(begins.values())
+        return sum(self._offsets.at(LATEST, places).values())
 
     def committed(self, topic: str) -> int:
         reader = self.spark.read.format("kafka").options(**self.connection.spark())

@@ -109,7 +109,7 @@ class Worker:
         """Let a source connector write all rows into its topic."""
         self._ask("POST", "/connectors", {"name": name, "config": dict(settings)})
         try:
-            self._wait(name, rows, count, time.monotonic() + limit)
+            self._wait(name, rows, count, time.monotonic() + limit, longest=0.5)
         finally:
             self._ask("DELETE", f"/connectors/{name}")
 
@@ -117,7 +117,9 @@ class Worker:
     def pid(self) -> int:
         return self._child.pid
 
-    def _wait(self, name: str, rows: int, count: Count, deadline: float) -> None:
+    def _wait(
+        self, name: str, rows: int, count: Count, deadline: float, longest: float = 60.0
+    ) -> None:
         while True:
             asked = time.monotonic()
             if (found := count()) >= rows:
@@ -127,7 +129,7 @@ class Worker:
             if time.monotonic() > deadline:
                 raise GaveUpError(f"{name} had {found:,} of {rows:,} rows at its deadline")
             # Looking must not be a load: at most a tenth of the time goes into it.
-            time.sleep(max(0.05, 9 * (time.monotonic() - asked)))
+            time.sleep(min(max(0.05, 9 * (time.monotonic() - asked)), longest))
 
     def _failure(self, name: str) -> str | None:
         try:
