@@ -30,6 +30,7 @@ PLUGINS = {
     "file": ("connect-file",),
     "iceberg": ("connect-iceberg",),
     "jdbc": ("connect-jdbc", "postgresql"),
+    "postgres": ("connect-postgres", "postgresql"),
 }
 # Larger hand-overs than the 500 records of Kafka's default serve every one of these sinks better.
 RECORDS_AT_ONCE = "5000"
@@ -50,7 +51,7 @@ Count = Callable[[], int]
 
 
 class Worker:
-    """Kafka Connect in a process of its own, with the file, Iceberg and JDBC sinks."""
+    """Kafka Connect in a process of its own, with the file, Iceberg and JDBC sinks, and a source."""
 
     def __init__(self, brokers: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-connect-"))
@@ -102,7 +103,23 @@ class Worker:
         finally:
             self._ask("DELETE", f"/connectors/{name}")
 
-    def _wait(self, name: str, rows: int, count: Count, deadline: float) -> None:
+    def import_all(
+        self, name: str, settings: Mapping[str, str], rows: int, count: Count, limit: float
+    ) -> None:
+        """Let a source connector write all rows into its topic."""
+        self._ask("POST", "/connectors", {"name": name, "config": dict(settings)})
+        try:
+            self._wait(name, rows, count, time.monotonic() + limit, longest=0.5)
+        finally:
+            self._ask("DELETE", f"/connectors/{name}")
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def _wait(
+        self, name: str, rows: int, count: Count, deadline: float, longest: float = 60.0
+    ) -> None:
         while True:
             asked = time.monotonic()
             if (found := count()) >= rows:
@@ -112,7 +129,7 @@ class Worker:
             if time.monotonic() > deadline:
                 raise GaveUpError(f"{name} had {found:,} of {rows:,} rows at its deadline")
             # Looking must not be a load: at most a tenth of the time goes into it.
-            time.sleep(max(0.05, 9 * (time.monotonic() - asked)))
+            time.sleep(min(max(0.05, 9 * (time.monotonic() - asked)), longest))
 
     def _failure(self, name: str) -> str | None:
         try:

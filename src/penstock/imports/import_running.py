@@ -172,7 +172,7 @@ class ImportRunning:
         except Exception as error:  # Java's, Spark's or a driver's: a reason like any other
             return self._after(lost_session(error, self.pipeline.name))
         self._error, self._in_a_row, self._failures = None, 0, 0
-        if done.records or any(outcome.more for outcome in done.outcomes):
+        if done.transactions or any(outcome.more for outcome in done.outcomes):
             return 0.0
         return None if self._once else self._plan.source.poll
 

@@ -223,6 +223,10 @@ class Sink(Component):
     # Whether what it writes is named by the batch's label with every delivery: epochs must differ then.
     names_by_label: ClassVar[bool] = False
 
+    def delivery_obstacle(self, delivery: Delivery) -> str | None:
+        """Return why it cannot promise a delivery; None where it can."""
+        return None if delivery in self.delivers else self.why_not
+
     def runs_python(self, delivery: Delivery) -> bool:
         """Return whether its tasks run Python with a delivery."""
         return delivery in self.python_tasks

@@ -161,12 +161,12 @@ class Pipeline(SafeModel):
 
     @model_validator(mode="after")
     def _delivery_is_possible(self) -> Pipeline:
-        if self.delivery not in self.sink.delivers:
-            can = ", ".join(sorted(delivery.value for delivery in self.sink.delivers))
+        if obstacle := self.sink.delivery_obstacle(self.delivery):
+            able = [each.value for each in Delivery if not self.sink.delivery_obstacle(each)]
             raise PydanticCustomError(
                 "delivery",
                 f"the sink {self.sink.name!r} cannot promise {self.delivery.value}: "
-                f"{self.sink.why_not}; it can promise {can}",
+                f"{obstacle}; it can promise {', '.join(sorted(able))}",
             )
         return self
 
@@ -264,11 +264,11 @@ class Pipeline(SafeModel):
     @model_validator(mode="after")
     def _dead_letters_are_as_exact(self) -> Pipeline:
         sink = self.dead_letter_sink
-        if self.delivery not in sink.delivers:
+        if obstacle := sink.delivery_obstacle(self.delivery):
             raise PydanticCustomError(
                 "delivery",
                 f"dead letters have the same delivery as rows, and their sink {sink.name!r} cannot "
-                f"promise {self.delivery.value}: {sink.why_not}",
+                f"promise {self.delivery.value}: {obstacle}",
             )
         return self
 

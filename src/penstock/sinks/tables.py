@@ -35,16 +35,25 @@ class KeyedSink(Sink):
 
     @model_validator(mode="after")
     def _key_where_needed(self) -> KeyedSink:
-        if self.mode == "upsert" and not self.key:
-            raise ValueError("mode is 'upsert': say which columns are the key, as in 'key: id'")
-        if self.mode == "append" and (self.key or self.delete_when):
-            given = "key" if self.key else "delete_when"
-            raise ValueError(f"{given!r} is for mode 'upsert'; given mode 'append'")
+        self._require_key()
         if self.delete_when in self.key:
             raise ValueError(
                 f"{self.delete_when!r} cannot be part of the key and say what to delete"
             )
         return self
+
+    def _require_key(self) -> None:
+        """Raise where the key and the mode do not fit together."""
+        if self.mode == "upsert" and not self.key:
+            raise ValueError("mode is 'upsert': say which columns are the key, as in 'key: id'")
+        if self.mode == "append" and (self.key or self.delete_when):
+            given = "key" if self.key else "delete_when"
+            raise ValueError(f"{given!r} is for mode 'upsert'; given mode 'append'")
+
+    @property
+    def is_keyed(self) -> bool:
+        """Return whether a row replaces another one of its key."""
+        return self.mode != "append"
 
     def stored(self, rows: StructType) -> StructType:
         """Return the columns that the table has, or refuse rows that lack what the options name."""

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -140,6 +141,34 @@ def _database(setting: Setting, **options: Any) -> dict[str, Any]:
     return {"database": where | options}
 
 
+def _updated(setting: Setting) -> dict[str, Any]:
+    """Update rows that exist, in a table that counts how often each of its rows is changed."""
+    name = sql.Identifier(setting.name)
+    with psycopg.connect(str(setting.postgres), password=setting.password) as session:
+        session.execute("SELECT pg_advisory_xact_lock(1)")
+        if session.execute("SELECT to_regclass(%s)", [setting.name]).fetchone() == (None,):
+            for statement in _COUNTING:
+                session.execute(sql.SQL(statement).format(name))
+    return _database(setting, mode="update", key=_KEY, create=False, evolve=False)
+
+
+_COUNTING = (
+    "CREATE TABLE {} (kafka_partition int, kafka_offset bigint, n bigint, times int DEFAULT 0, "
+    "PRIMARY KEY (kafka_partition, kafka_offset))",
+    "INSERT INTO {} SELECT p, o FROM generate_series(0, 2) p, generate_series(0, 50000) o",
+    "CREATE OR REPLACE FUNCTION count_times() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN NEW.times = OLD.times + 1; RETURN NEW; END $$",
+    "CREATE TRIGGER times BEFORE UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION count_times()",
+)
+
+
+def _from_counted(setting: Setting) -> Iterator[Row]:
+    with psycopg.connect(str(setting.postgres), password=setting.password) as session:
+        query = sql.SQL("SELECT kafka_partition, kafka_offset, n, times FROM {} WHERE times > 0")
+        for *row, times in session.execute(query.format(sql.Identifier(setting.name))):
+            yield from repeat((row[0], row[1], row[2]), times)
+
+
 def _sqlite(setting: Setting) -> dict[str, Any]:
     return {"database": {"url": f"sqlite:///{setting.folder / 'rows.db'}", "table": "rows"}}
 
@@ -260,6 +289,7 @@ TARGETS = {
     "database, upsert": Target(
         lambda s: _database(s, mode="upsert", key=_KEY), _from_postgres, points=_IN_TRANSACTION
     ),
+    "database, update": Target(_updated, _from_counted, points=_IN_TRANSACTION),
     "database, sqlite": Target(_sqlite, _from_sqlite, points=_IN_SQLITE),
     "kafka": Target(_topic, _from_topic, points=_IN_TASK),
     "forgetful": Target(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
-import time
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from pydantic import SecretStr
+from tests.faults.late_commits import MODES, Writers, create_table, late
 from tests.integration.imports.database_rounds import Rounds
 from tests.services import mariadb as mariadb_server
 from tests.services import postgres as postgres_server
@@ -22,23 +20,18 @@ import penstock
 from penstock import Connection, Pipeline
 from penstock.errors import ConfigError
 from penstock.imports.database.postgresql_client import PostgreSQLClient
-from penstock.imports.database.source_address import source_address
 from penstock.imports.database.table_range import OrderColumn, Relation
 from penstock.sinks.database.database_api import Table
+from penstock.sinks.database.dialect_address import read_address
 from penstock.testing import eventually, read_all
 
 _SECONDS = 20.0
-_WRITERS = 6
 
 
 @pytest.fixture
 def table(postgres: Postgres, unique: str) -> Iterator[str]:
     name = unique.replace("-", "_")
-    with postgres.connect() as session:
-        session.execute(
-            f"CREATE TABLE {name} (id bigserial PRIMARY KEY, at timestamptz DEFAULT now(), n text)"
-        )
-        session.execute(f"CREATE INDEX ON {name} (at, id)")
+    create_table(postgres, name)
     yield name
     with postgres.connect() as session:
         session.execute(f"DROP TABLE {name}")
@@ -48,85 +41,16 @@ def options_of(postgres: Postgres, table: str) -> dict[str, Any]:
     return {"url": postgres.url, "password": postgres_server.PASSWORD, "tables": table}
 
 
-class Writers:
-    """Sessions that insert in transactions of random lengths; some take numbers first, some roll back."""
-
-    def __init__(self, postgres: Postgres, table: str, seed: int) -> None:
-        self._postgres, self._table, self._seed = postgres, table, seed
-        self.committed: list[set[int]] = [set() for _ in range(_WRITERS)]
-        self._threads = [threading.Thread(target=self._write, args=(at,)) for at in range(_WRITERS)]
-
-    def __enter__(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for thread in self._threads:
-            thread.join()
-
-    @property
-    def numbers(self) -> list[int]:
-        return sorted(set().union(*self.committed))
-
-    def _write(self, at: int) -> None:
-        chance = random.Random(self._seed + at)
-        until = time.monotonic() + _SECONDS
-        with psycopg.connect(self._postgres.dsn()) as session:
-            while time.monotonic() < until:
-                numbers = self._transaction(session, chance)
-                if chance.random() < 0.1:
-                    session.rollback()
-                else:
-                    session.commit()
-                    self.committed[at] |= numbers
-
-    def _transaction(self, session: psycopg.Connection[Any], chance: random.Random) -> set[int]:
-        numbers = set()
-        if chance.random() < 0.3:
-            session.execute("SELECT pg_current_xact_id()")  # a transaction's number that is early
-        for _ in range(chance.randint(1, 4)):
-            if chance.random() < 0.3:
-                # The number is taken in one statement, and used in a later one.
-                query = f"SELECT nextval('{self._table}_id_seq')"
-                (number,) = session.execute(query).fetchone() or (0,)
-                time.sleep(chance.random() * 0.1)
-                session.execute(f"INSERT INTO {self._table} (id, n) VALUES (%s, 'x')", [number])
-            else:
-                query = f"INSERT INTO {self._table} (n) VALUES ('x') RETURNING id"
-                (number,) = session.execute(query).fetchone() or (0,)
-            numbers.add(number)
-            time.sleep(chance.random() * 0.1)
-        if chance.random() < 0.05:
-            time.sleep(chance.random() * 3)
-        return numbers
-
-
-MODES = [
-    {"mode": "incrementing", "incrementing_column": "id"},
-    {"mode": "timestamp", "timestamp_column": "at"},
-    {"mode": "timestamp+incrementing", "timestamp_column": "at", "incrementing_column": "id"},
-]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["mode"])
 def test_writers_that_commit_out_of_order(
     postgres: Postgres, table: str, mode: dict[str, str]
 ) -> None:
-    seed = random.randrange(1 << 30)
-    with Rounds(**options_of(postgres, table), **mode) as rounds:
-        with Writers(postgres, table, seed) as writers:
-            while any(thread.is_alive() for thread in writers._threads):
-                rounds.run()
-        eventually(lambda: rounds.run() >= 0 and len(rounds.records) >= len(writers.numbers))
-        assert rounds.run() == 0
-        found = Counter(rounds.column("id"))
-    print(f"seed {seed}, {len(writers.numbers)} rows, {rounds.transactions} takes")
-    assert sorted(found) == writers.numbers
-    assert max(found.values()) == 1
+    outcome = late(postgres, table, mode, _SECONDS)
+    assert outcome.committed > 0
+    assert (outcome.missed, outcome.repeated) == ([], []), outcome
     if mode["mode"] == "incrementing":
-        assert rounds.column("id") == writers.numbers
+        assert outcome.out_of_order == 0
 
 
 @pytest.mark.slow
@@ -140,7 +64,7 @@ def test_writers_that_commit_out_of_order_through_kafka(
         sink={"kafka": unique},
     )
     with penstock.start(definition) as running:
-        with Writers(postgres, table, random.randrange(1 << 30)) as writers:
+        with Writers(postgres, table, random.randrange(1 << 30), _SECONDS) as writers:
             pass
         eventually(lambda: running.progress().rows >= len(writers.numbers), timeout=60)
     found = [int(record.key or b"") for record in read_all(connection, unique)]
@@ -184,7 +108,7 @@ def test_a_transaction_that_only_took_a_number_or_was_prepared_is_seen(unique: s
     name = unique.replace("-", "_")
     relation, column = Relation(Table(name, "public")), OrderColumn("id", "incrementing")
     with Postgres(max_prepared_transactions=5) as server:
-        address = source_address(server.url, SecretStr(postgres_server.PASSWORD))
+        address = read_address(server.url, SecretStr(postgres_server.PASSWORD))
         late = psycopg.connect(server.dsn())
         with PostgreSQLClient(address) as client, server.connect() as session, late:
             session.execute(f"CREATE TABLE {name} (id bigserial, at int) PARTITION BY RANGE (at)")

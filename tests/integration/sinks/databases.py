@@ -28,6 +28,11 @@ class DatabaseTable:
     spark: Any
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def delivery(self) -> Delivery:
+        """Return the strongest delivery of the database."""
+        return Delivery.AT_LEAST_ONCE if self.kind == "dialect" else EXACT
+
     def ask(self, text: str) -> list[tuple[Any, ...]]:
         """Run a statement with `{t}` for the table; return its rows, and keep what it did."""
         with closing(self._connect()) as session:
@@ -37,7 +42,7 @@ class DatabaseTable:
             return [tuple(row) for row in rows]
 
     def _connect(self) -> Any:
-        if self.kind == "sqlite":
+        if self.kind in ("sqlite", "dialect"):
             return sqlite3.connect(self.server, isolation_level=None)
         return self.server.connect()
 
@@ -47,7 +52,7 @@ class DatabaseTable:
 
     def prepared(self, schema: str, **more: Any) -> Any:
         """Return the writer after its prepare."""
-        writer = self.open(self.sink(**more))
+        writer = self.open(self.sink(**more), self.delivery)
         writer.prepare(self.schema(schema))
         return writer
 
@@ -66,7 +71,7 @@ class DatabaseTable:
 
     def of(self, rows: Any, batch_id: int = 0, **more: Any) -> Batch:
         """Return a DataFrame as a batch."""
-        given = {"pipeline": "p", "epoch": 0, "delivery": EXACT, "connection": None, **more}
+        given = {"pipeline": "p", "epoch": 0, "delivery": self.delivery, "connection": None, **more}
         return Batch(rows=rows, id=batch_id, **given)
 
 
@@ -76,6 +81,9 @@ def database_table(kind: str, server: Any, table: str, spark: Any, folder: Path)
         options = {"url": server.url, "password": PASSWORD}
     elif isinstance(server, MariaDb):
         options = {"url": server.url, "password": MARIADB_PASSWORD}
+    elif kind == "dialect":
+        server = str(folder / "data.db")
+        options = {"url": f"sqlite+pysqlite:///{server}"}
     else:
         server = str(folder / "data.db")
         options = {"url": f"sqlite:///{server}?timeout=0.5"}

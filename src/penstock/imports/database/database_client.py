@@ -63,6 +63,14 @@ class DatabaseClient(ABC):
         """Return the greatest value of a column."""
 
     @abstractmethod
+    def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
+        """Return the least value of a column."""
+
+    @abstractmethod
+    def about_rows(self, table: Table) -> int:
+        """Return about how many rows a table has; asked once, before it is read for the first time."""
+
+    @abstractmethod
     def has_rows(self, relation: Relation, span: Range) -> bool:
         """Return whether there is a row in a range."""
 
@@ -78,6 +86,10 @@ class DatabaseClient(ABC):
 
     def require_order(self, relation: Relation, column: OrderColumn) -> None:  # noqa: B027
         """Raise where the values of a column are not given in order."""
+
+    def server_id(self) -> str | None:
+        """Return what distinguishes this server and database from all others, also after a failover."""
+        return None
 
     def running(self, relation: Relation, column: OrderColumn) -> frozenset[str]:  # noqa: ARG002
         """Return the transactions that may still commit rows with values up to the newest one."""
@@ -132,10 +144,22 @@ class SqlClient(DatabaseClient):
 
     def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the greatest value: quick where an index begins with the column."""
-        greatest = self.shown(f"max({self.dialect.name(column.name)})", column.role)
-        statement = f"SELECT {greatest} FROM {self.origin(relation)} WHERE {self.finite(column)}"  # noqa: S608
+        return self._extreme("max", relation, column)
+
+    def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
+        """Ask for the least value."""
+        return self._extreme("min", relation, column)
+
+    def _extreme(self, which: str, relation: Relation, column: OrderColumn) -> Value | None:
+        asked = self.shown(f"{which}({self.dialect.name(column.name)})", column.role)
+        statement = f"SELECT {asked} FROM {self.origin(relation)} WHERE {self.finite(column)}"  # noqa: S608
         ((value,),) = self.ask(statement)
         return None if value is None else self.plain(column, value)
+
+    def about_rows(self, table: Table) -> int:
+        """Count them."""
+        ((count,),) = self.ask(f"SELECT count(*) FROM {self.dialect.table(table)}")  # noqa: S608
+        return int(count)
 
     def has_rows(self, relation: Relation, span: Range) -> bool:
         """Ask for one row."""

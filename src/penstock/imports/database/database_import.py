@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from string import Formatter
 from typing import Annotated, Any, Literal
 
@@ -11,11 +12,11 @@ from typing_extensions import Self
 from penstock.encode.format_options import JSON_FORMAT, FormatChoice
 from penstock.imports.database.database_part import DatabasePart, Reading
 from penstock.imports.database.database_system import DatabaseSystem
-from penstock.imports.database.source_address import source_address, split_url
 from penstock.imports.database.table_range import INCREMENTING, TIMESTAMP, OrderColumn, Relation
 from penstock.pipeline.importing import Import, System
 from penstock.pipeline.names import ColumnNames
 from penstock.pipeline.values import Duration
+from penstock.sinks.database.dialect_address import read_address, split_url
 
 _COLUMNS = ("timestamp_column", "incrementing_column")
 _NEEDS = {
@@ -82,12 +83,21 @@ class DatabaseImport(Import):
         "SQLite needs none, all others 10 s: more than the longest transaction that writes the table.",
     )
 
+    chunk_rows: int = Field(
+        default=250_000,
+        ge=0,
+        description="A table with more rows than this is split the first time it is read (bulk: each "
+        "time) into chunks of about as many, which are read at the same time, `tasks_max` at most; 0: "
+        "never.",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _password_apart(cls, given: Any) -> Any:
         if not isinstance(given, dict) or not isinstance(given.get("url"), str):
             return given
-        url, secret = split_url(given["url"])
+        # MySQL is read as MariaDB is.
+        url, secret = split_url(re.sub(r"^(jdbc:)?mysql://", "mariadb://", given["url"]))
         if secret is None:
             return {**given, "url": url}
         if given.get("password") is not None:
@@ -174,7 +184,7 @@ class DatabaseImport(Import):
     def system(self) -> System:
         """Return the tables as the driver sees them."""
         reading = Reading(
-            source_address(self.url, self.password),
+            read_address(self.url, self.password),
             self._order,
             tuple(self.key) if self.key else None,
             self.value_format,
@@ -185,4 +195,5 @@ class DatabaseImport(Import):
             return self.topic_of(DatabasePart(relation, reading, ""))
 
         wanted = self.query if self.query is not None else self.tables
-        return DatabaseSystem(reading, wanted, topic, self.delay, self.poll)
+        chunk_rows = self.chunk_rows if self.tasks_max > 1 else 0
+        return DatabaseSystem(reading, wanted, topic, self.delay, self.poll, chunk_rows=chunk_rows)

@@ -6,21 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from penstock.encode.format_options import FormatChoice
-from penstock.errors import ConfigError, missing_extra, nearest
+from penstock.errors import ConfigError, TransientError, missing_extra, nearest
 from penstock.imports.database.database_client import DatabaseClient
 from penstock.imports.database.record_building import RecordBuilder
-from penstock.imports.database.table_range import (
-    OrderColumn,
-    Range,
-    Relation,
-    SourceColumn,
-    Value,
-    Values,
+from penstock.imports.database.row_readers import (
+    SERVER,
+    IncrementalReader,
+    LoadReader,
+    OpenRows,
+    PlanReader,
+    values_of,
 )
-from penstock.pipeline.importing import Part, Place, Portion, Position, Reader
+from penstock.imports.database.snapshot_plan import Chunk, SnapshotPlan
+from penstock.imports.database.table_range import OrderColumn, Range, Relation, SourceColumn, Value
+from penstock.pipeline.importing import Part, Place, Position, Reader
 from penstock.sinks.database.address import Address
 
 _CLIENTS = {
@@ -29,6 +30,10 @@ _CLIENTS = {
     "sqlite": "SQLiteClient",
     "sqlalchemy": "SQLAlchemyClient",
 }
+
+
+# A transaction of a chunk has this many times the records of others: no one waits for the first of them.
+_LARGER = 5
 
 
 def open_client(address: Address) -> DatabaseClient:
@@ -64,6 +69,8 @@ class DatabasePart(Part):
     upto: Value | None = None
     # For bulk: which load of the table it is.
     load: int = 0
+    # The server that the driver is connected to, where that can be known.
+    server: str | None = None
 
     @property
     def place(self) -> Place:
@@ -80,15 +87,64 @@ class DatabasePart(Part):
     def open(self, position: Position | None) -> Iterator[Reader]:
         """Connect, and ask for the columns: they may have changed."""
         with open_client(self.reading.address) as client:
+            self._require_server(client)
             columns = client.columns(self.relation)
             key = record_key_of(client, self.relation, self.reading)
             formats = {"value": self.reading.value_format, "key": self.reading.key_format}
             builder = RecordBuilder(columns, key, formats, self.topic)
-            if self.reading.order:
-                require_columns(self.relation, self.reading.order, columns)
-                yield IncrementalReader(self, client, columns, builder, position=position)
-            else:
-                yield BulkReader(self, client, columns, builder, position=position)
+            require_columns(self.relation, self.reading.order, columns)
+            yield self._reader(OpenRows(client, self.relation, columns, builder), position)
+
+    def _reader(self, opened: OpenRows, position: Position | None) -> Reader:
+        if order := self.reading.order:
+            upto = None if self.upto is None else (self.upto,)
+            rest = Range(order, values_of(order, position), upto)
+            return IncrementalReader(opened, rest, self.server)
+        own = {"load": self.load}
+        load = (position or {}).get("load", 0)
+        known = {"finished": True} if load > self.load else position or {}
+        known = known if load >= self.load else {}
+        return LoadReader(opened, Range(opened.key_order), own, known)
+
+    def _require_server(self, client: DatabaseClient) -> None:
+        """Raise where an address has become that of another server after the driver connected."""
+        server = client.server_id()
+        if server != self.server:
+            raise TransientError(
+                f"{self.reading.address.url} is another server ({server}) than a moment ago "
+                f"({self.server})"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkPart(DatabasePart):
+    """One chunk of the first reading of a table, or of a bulk load."""
+
+    chunk: Chunk
+
+    @property
+    def place(self) -> Place:
+        """Return the table with the number of the chunk."""
+        return self.chunk.place(super().place)
+
+    def _reader(self, opened: OpenRows, position: Position | None) -> Reader:
+        limits = Range(self.reading.order or opened.key_order, self.chunk.after, self.chunk.upto)
+        own = {"snapshot": self.chunk.plan}
+        return LoadReader(opened, limits, own, self.chunk.own(position), larger=_LARGER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanPart(DatabasePart):
+    """The plan of a table's chunks, which becomes its position."""
+
+    plan: SnapshotPlan
+
+    @contextmanager
+    def open(self, position: Position | None) -> Iterator[Reader]:
+        """Connect to nothing: there is a plan, which another process may have written before."""
+        is_due = (position or {}).get("load", 0) < self.load if self.load else position is None
+        written = self.plan.position | ({"load": self.load} if self.load else {})
+        yield PlanReader(written | ({SERVER: self.server} if self.server else {}), is_due=is_due)
 
 
 def place_of(relation: Relation) -> Place:
@@ -116,100 +172,3 @@ def require_columns(
                 f"'{each.role}_column' is {each.name!r}, which {relation} does not have; "
                 f"{nearest(each.name, names)}"
             )
-
-
-class RowsReader(Reader):
-    """A table or a query that is open, and what makes records of its rows."""
-
-    def __init__(
-        self,
-        part: DatabasePart,
-        client: DatabaseClient,
-        columns: Sequence[SourceColumn],
-        builder: RecordBuilder,
-    ) -> None:
-        self._part = part
-        self._client = client
-        self._columns = columns
-        self._builder = builder
-
-
-class IncrementalReader(RowsReader):
-    """Reads pages of rows after the position, up to the horizon."""
-
-    def __init__(self, *opened: Any, position: Position | None) -> None:
-        super().__init__(*opened)
-        self._order = self._part.reading.order
-        self._after = values_of(self._order, position)
-
-    def take(self, most: int) -> Iterator[Portion]:
-        """Yield a page; rows with the same values as its last one are in it."""
-        if self._part.upto is None:
-            return
-        relation = self._part.relation
-        rest = Range(self._order, self._after, (self._part.upto,))
-        end = self._client.page_end(relation, rest, most)
-        page = Range(self._order, self._after, end or rest.upto)
-        for rows in self._client.rows(relation, self._columns, page):
-            records, bad = self._builder.records(rows)
-            self._after = rows.last
-            names = (column.role for column in self._order)
-            yield Portion(records, dict(zip(names, rows.last, strict=True)), bad)
-
-
-class BulkReader(RowsReader):
-    """Reads a whole table: in pages by its primary key, or else in one transaction."""
-
-    def __init__(self, *opened: Any, position: Position | None) -> None:
-        super().__init__(*opened)
-        part = self._part
-        self._order = self._page_order()
-        current = position if position and position.get("load") == part.load else {}
-        self._finished = (
-            bool(current.get("finished")) or (position or {}).get("load", 0) > part.load
-        )
-        after = current.get("after")
-        is_own = after is not None and len(after) == len(self._order) > 0
-        self._after: Values | None = tuple(after or ()) if is_own else None
-
-    def _page_order(self) -> tuple[OrderColumn, ...]:
-        table = self._part.relation.table
-        by_name = {column.name: column.as_order() for column in self._columns}
-        key = self._client.primary_key(table) if table else ()
-        order = [by_name.get(name) for name in key]
-        return tuple(each for each in order if each) if all(order) else ()
-
-    def take(self, most: int) -> Iterator[Portion]:
-        """Yield a page; the last one says that the load is finished."""
-        if self._finished:
-            return
-        relation = self._part.relation
-        rest = Range(self._order, self._after)
-        end = self._client.page_end(relation, rest, most) if self._order else None
-        for rows in self._client.rows(
-            relation, self._columns, Range(self._order, self._after, end)
-        ):
-            records, bad = self._builder.records(rows)
-            self._after = rows.last
-            yield Portion(records, {"load": self._part.load, "after": list(rows.last)}, bad)
-        if end is None:
-            self._finished = True
-            yield Portion(self._builder.nothing(), {"load": self._part.load, "finished": True})
-
-
-def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values | None:
-    """Return the values of a position; those of a definition with other columns are refused.
-
-    >>> values_of([OrderColumn("id", "incrementing")], {"incrementing": 5})
-    (5,)
-    """
-    if position is None:
-        return None
-    if set(position) != {column.role for column in order}:
-        wanted = ", ".join(repr(column.role) for column in order)
-        raise ConfigError(
-            f"the position has {', '.join(map(repr, position)) or 'nothing'}, and the mode needs "
-            f"{wanted}: the mode was changed after rows were imported; reset the position, or "
-            "use another name"
-        )
-    return tuple(position[column.role] for column in order)

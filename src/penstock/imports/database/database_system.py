@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,15 +14,25 @@ from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, nearest
 from penstock.imports.database.database_client import DatabaseClient
 from penstock.imports.database.database_part import (
+    ChunkPart,
     DatabasePart,
+    PlanPart,
     Reading,
     open_client,
     place_of,
     require_columns,
-    values_of,
 )
 from penstock.imports.database.horizon import Horizon
-from penstock.imports.database.table_range import INCREMENTING, TIMESTAMP, Range, Relation
+from penstock.imports.database.row_readers import SERVER, key_order, values_of
+from penstock.imports.database.snapshot_plan import SnapshotPlan, chunks_of
+from penstock.imports.database.table_range import (
+    INCREMENTING,
+    TIMESTAMP,
+    OrderColumn,
+    Range,
+    Relation,
+    Value,
+)
 from penstock.pipeline.importing import Part, Position, System, key_of
 from penstock.sinks.database.database_api import Table
 
@@ -43,6 +54,8 @@ class DatabaseSystem(System):
         topic_of: Callable[[Relation], str],
         delay: float | None,
         poll: float,
+        *,
+        chunk_rows: int = 0,
     ) -> None:
         self._reading = reading
         # Names and patterns of tables, or the text of a query.
@@ -50,6 +63,8 @@ class DatabaseSystem(System):
         self._topic_of = topic_of
         self._delay = delay
         self._poll = poll
+        self._chunk_rows = chunk_rows
+        self._server: str | None = None
         self._client: DatabaseClient | None = None
         self._horizons: dict[Relation, Horizon] = {}
         # Bulk: the number of the load of each table, and since when it is finished.
@@ -60,11 +75,11 @@ class DatabaseSystem(System):
         """Return the tables that have rows after their positions, up to their horizons."""
         with self._connected() as client:
             relations = self._relations(client)
-            if not self._reading.order:
-                parts = [self._bulk_part(each, positions) for each in relations]
-                return [part for part in parts if part]
-            self._watch(client, relations)
-            return [part for each in relations if (part := self._part(client, each, positions))]
+            self._server = client.server_id()
+            if self._reading.order:
+                self._watch(client, relations)
+            find = self._parts if self._reading.order else self._bulk_parts
+            return [part for each in relations for part in find(client, each, positions)]
 
     def close(self) -> None:
         """Close the connection."""
@@ -90,17 +105,63 @@ class DatabaseSystem(System):
         tables, schema = client.tables(), client.default_schema()
         return [Relation(table) for table in chosen_tables(self._wanted, tables, schema)]
 
-    def _part(
+    def _parts(
         self, client: DatabaseClient, relation: Relation, positions: Mapping[str, Position]
-    ) -> Part | None:
+    ) -> list[Part]:
+        order, position = self._reading.order, positions.get(key_of(place_of(relation)))
+        self._require_own_server(relation, position)
+        after = values_of(order, position)
+        if chunks := self._chunks(relation, positions):
+            return chunks
         safe = self._horizons[relation].safe
-        if safe is None:
+        if safe is None or not client.has_rows(relation, Range(order, after, (safe,))):
+            return []
+        if position is None and (plan := self._new_plan(client, relation, order[0], safe)):
+            return [self._part(PlanPart, relation, plan=plan)]
+        return [self._part(DatabasePart, relation, upto=safe)]
+
+    def _part(self, kind: type[DatabasePart], relation: Relation, **more: Any) -> DatabasePart:
+        topic = self._topic_of(relation)
+        return kind(relation, self._reading, topic, server=self._server, **more)
+
+    def _require_own_server(self, relation: Relation, position: Position | None) -> None:
+        """Refuse a position of another server: its numbers say nothing about the rows here."""
+        own = (position or {}).get(SERVER)
+        if own is None or self._server is None or own == self._server:
+            return
+        raise ConfigError(
+            f"the position of {relation} is of the server {own}, and {self._reading.address.url} is "
+            f"{self._server}: with 'penstock offsets reset' it is read from the start; if it has the "
+            f"same rows (a copy, an upgrade), 'penstock offsets set' the position without {SERVER!r}"
+        )
+
+    # -- chunks
+
+    def _chunks(self, relation: Relation, positions: Mapping[str, Position]) -> list[Part]:
+        """Return the chunks that are not finished, of a table that is read in chunks."""
+        place = place_of(relation)
+        plan = self._plan(positions.get(key_of(place)))
+        chunks = plan.unfinished(place, positions) if plan else []
+        return [self._part(ChunkPart, relation, chunk=chunk) for chunk in chunks]
+
+    def _plan(self, position: Position | None) -> SnapshotPlan | None:
+        plan = SnapshotPlan.read(position)
+        return plan if plan and plan.by == self._roles else None
+
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        return tuple(column.role for column in self._reading.order)
+
+    def _new_plan(
+        self, client: DatabaseClient, relation: Relation, column: OrderColumn, upto: Value
+    ) -> SnapshotPlan | None:
+        """Return how a table is split that was never read; None where it is not large."""
+        if relation.table is None or not self._chunk_rows:
             return None
-        order = self._reading.order
-        after = values_of(order, positions.get(key_of(place_of(relation))))
-        if not client.has_rows(relation, Range(order, after, (safe,))):
+        chunks = chunks_of(client.about_rows(relation.table), self._chunk_rows)
+        if chunks < 2:
             return None
-        return DatabasePart(relation, self._reading, self._topic_of(relation), upto=safe)
+        return SnapshotPlan.create(self._roles, client.oldest(relation, column), upto, chunks)
 
     # -- the horizons
 
@@ -160,21 +221,38 @@ class DatabaseSystem(System):
 
     # -- bulk
 
-    def _bulk_part(self, relation: Relation, positions: Mapping[str, Position]) -> Part | None:
+    def _bulk_parts(
+        self, client: DatabaseClient, relation: Relation, positions: Mapping[str, Position]
+    ) -> list[Part]:
         """Return the load that is due: one at the start, an interval after the last one another."""
         position = positions.get(key_of(place_of(relation))) or {}
-        load, is_finished = position.get("load", 0), bool(position.get("finished"))
+        chunks = self._chunks(relation, positions)
+        load = position.get("load", 0)
+        is_finished = bool(position.get("finished")) or (
+            self._plan(position) is not None and not chunks
+        )
         if relation not in self._loads:
             self._loads[relation] = load + 1 if is_finished or not load else load
         elif is_finished and load >= self._loads[relation]:
             since = self._finished.setdefault(relation, time.monotonic())
             if time.monotonic() - since < self._poll:
-                return None
+                return []
             del self._finished[relation]
             self._loads[relation] = load + 1
-        return DatabasePart(
-            relation, self._reading, self._topic_of(relation), load=self._loads[relation]
-        )
+        if chunks:
+            return chunks
+        number = self._loads[relation]
+        if load < number and (plan := self._bulk_plan(client, relation)):
+            return [self._part(PlanPart, relation, load=number, plan=plan)]
+        return [self._part(DatabasePart, relation, load=number)]
+
+    def _bulk_plan(self, client: DatabaseClient, relation: Relation) -> SnapshotPlan | None:
+        """Return how a table is split by its primary key, if that begins with a whole number."""
+        order = key_order(client, relation, client.columns(relation))
+        if not order or order[0].role != INCREMENTING:
+            return None
+        highest = client.newest(relation, order[0])
+        return None if highest is None else self._new_plan(client, relation, order[0], highest)
 
 
 _ALLOWED = {

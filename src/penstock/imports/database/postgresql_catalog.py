@@ -67,3 +67,17 @@ UNION
 SELECT l.virtualtransaction FROM pg_locks l JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 WHERE l.locktype = 'transactionid' AND l.pid IS NULL AND p.database = current_database()
 """
+
+# Of the table and its partitions; about a hundred bytes for a row of one that was never analyzed.
+ABOUT_ROWS = """
+WITH RECURSIVE family(oid) AS (
+  SELECT to_regclass(%s)::oid
+  UNION SELECT inhrelid FROM pg_inherits JOIN family ON inhparent = family.oid
+)
+SELECT coalesce(sum(CASE WHEN c.relkind = 'p' THEN 0 WHEN c.reltuples >= 0 AND c.relpages > 0
+  THEN c.reltuples * greatest(1, pg_relation_size(c.oid) / 8192.0 / c.relpages)
+  ELSE pg_relation_size(c.oid) / 100 END), 0)::bigint
+FROM pg_class c JOIN family USING (oid) WHERE c.relkind IN ('r', 'p', 'm')
+"""
+
+SERVER = "SELECT system_identifier, current_database() FROM pg_control_system()"

@@ -108,6 +108,19 @@ class PostgreSQLClient(SqlClient):
         found = self.ask(catalog.PRIMARY_KEY, [_NAMES.table(table)])
         return tuple(column for (column,) in found)
 
+    def about_rows(self, table: Table) -> int:
+        """Ask the catalog, where the last ANALYZE or VACUUM noted it; otherwise by the table's size."""
+        ((rows,),) = self.ask(catalog.ABOUT_ROWS, [_NAMES.table(table)])
+        return int(rows)
+
+    def server_id(self) -> str | None:
+        """Return the identifier that a server shares with its standbys, and the database."""
+        try:
+            found = self.ask(catalog.SERVER)
+        except ConfigError:  # a service that lets no one ask
+            return None
+        return f"{found[0][0]}/{found[0][1]}"
+
     # -- the order
 
     def shown(self, value: str, role: str) -> str:
@@ -164,7 +177,13 @@ class PostgreSQLClient(SqlClient):
         """Copy the rows out as CSV, which Arrow reads into columns."""
         where, values = self.condition(span)
         wanted = [expression(self.dialect.name(each.name), each.type) for each in columns]
-        wanted += self.shown_order(span)
+        # A whole number is its own text: the column of the rows is enough.
+        read = {each.name: at for at, each in enumerate(columns) if pa.types.is_integer(each.type)}
+        shown = zip(span.order, self.shown_order(span), strict=True)
+        places = []
+        for each, text in shown:
+            places.append(read.get(each.name, len(wanted)))
+            wanted += [] if each.name in read else [text]
         select = (
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
         )
@@ -175,7 +194,7 @@ class PostgreSQLClient(SqlClient):
                 for part in self._parts(f"COPY ({select}) TO STDOUT (FORMAT csv)", values):
                     table = _parsed(part, names)
                     arrays = [column.combine_chunks() for column in table.columns]
-                    last = [each[-1].as_py() for each in arrays[len(columns) :]]
+                    last = [arrays[at][-1].as_py() for at in places]
                     found = self.position_values(span, last)
                     yield Rows(arrays[: len(columns)], table.num_rows, found)
             done = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from select import POLLIN, poll
 from typing import Any
 
@@ -15,7 +14,6 @@ from penstock.imports.database.database_client import ROWS_AT_ONCE
 from penstock.imports.database.table_range import Value
 
 _BYTES_AT_ONCE = 8 << 20
-_SOME = 1000
 _MILLISECONDS = 1000
 
 
@@ -28,32 +26,27 @@ def copied(
     started = pgconn.exec_(bound.encode())
     if started.status != ExecStatus.COPY_OUT:
         raise pgerrors.error_from_result(started)
-    rows = _rows(pgconn)
-    while found := list(islice(rows, _SOME)):
-        size = sum(map(len, found))
-        while size < _BYTES_AT_ONCE and len(found) < ROWS_AT_ONCE:
-            more = list(islice(rows, _SOME))
-            if not more:
-                break
-            found += more
-            size += sum(map(len, more))
-        yield b"".join(found)
-
-
-def _rows(pgconn: Any) -> Iterator[Any]:
-    """Yield the messages of a COPY: PostgreSQL sends each row in one of its own."""
     waiting = poll()
     waiting.register(pgconn.socket, POLLIN)
     take = pgconn.get_copy_data
+    rows: list[Any] = []
+    bytes_ = 0
+    # PostgreSQL sends each row in a message of its own: this loop is most of the work.
     while True:
         size, row = take(1)
         if size > 0:
-            yield row
+            rows.append(row)
+            bytes_ += size
+            if bytes_ >= _BYTES_AT_ONCE or len(rows) == ROWS_AT_ONCE:
+                yield b"".join(rows)
+                rows, bytes_ = [], 0
         elif size == 0:
             waiting.poll(_MILLISECONDS)
             pgconn.consume_input()
         else:
             break
+    if rows:
+        yield b"".join(rows)
     while (result := pgconn.get_result()) is not None:
         if result.status != ExecStatus.COMMAND_OK:
             raise pgerrors.error_from_result(result)

@@ -125,11 +125,21 @@ class SQLAlchemyClient(DatabaseClient):
 
     def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the greatest value."""
-        select = self._select(relation).with_only_columns(
-            sa.func.max(self._column(relation, column.name))
-        )
-        found = self._ask(select)
+        return self._extreme(sa.func.max, relation, column)
+
+    def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
+        """Ask for the least value."""
+        return self._extreme(sa.func.min, relation, column)
+
+    def _extreme(self, which: Any, relation: Relation, column: OrderColumn) -> Value | None:
+        asked = which(self._column(relation, column.name))
+        found = self._ask(self._select(relation).with_only_columns(asked))
         return None if found[0][0] is None else _plain(found[0][0])
+
+    def about_rows(self, table: Table) -> int:
+        """Count them."""
+        counted = self._select(Relation(table)).with_only_columns(sa.func.count())
+        return int(self._ask(counted)[0][0])
 
     def has_rows(self, relation: Relation, span: Range) -> bool:
         """Ask for one row."""

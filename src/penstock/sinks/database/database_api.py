@@ -67,6 +67,8 @@ class Layout:
     kinds: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     deletes: bool = False
+    # Whether rows without a row of their key in the table are left out, instead of inserted.
+    updates: bool = False
 
     @property
     def names(self) -> list[str]:

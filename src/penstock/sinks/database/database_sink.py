@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError, missing_extra
-from penstock.pipeline import EVERY_DELIVERY, Opening, Writer
-from penstock.sinks.database.address import Address, refuse_unknown, without_password
+from penstock.pipeline import EVERY_DELIVERY, Delivery, Opening, Writer
+from penstock.pipeline.names import ColumnNames
 from penstock.sinks.database.database_api import Database, Table
 from penstock.sinks.database.database_writer import DatabaseWriter
+from penstock.sinks.database.dialect_address import DIALECT, read_address, split_url
 from penstock.sinks.database.table_reading import as_frame
 from penstock.sinks.tables import KeyedSink
 
-_CLASSES = {"postgresql": "PostgreSQL", "mariadb": "MariaDB", "sqlite": "SQLite"}
+_CLASSES = {
+    "postgresql": "PostgreSQL",
+    "mariadb": "MariaDB",
+    "sqlite": "SQLite",
+    "sqlalchemy": "AnyDialect",
+}
+UNTESTED = ("mysql",)
 
 
 class DatabaseSink(KeyedSink):
-    """Rows into a table of a database: PostgreSQL, MariaDB or SQLite.
+    """Rows into a table of a database: PostgreSQL, MariaDB, SQLite, or any SQLAlchemy dialect.
 
-    Exactly-once: all rows of a write and its mark, a row of the table `penstock_offsets` next to the
-    target, are one transaction. A write that is run again after a crash finds its mark and does nothing;
-    one of an earlier epoch is refused.
-    The table is made where it is missing; it gains columns and wider types as the rows do.
+    Exactly-once (with SQLAlchemy: at-least-once): all rows of a write and its mark, a row of the table
+    `penstock_offsets` next to the target, are one transaction. A write that is run again after a crash
+    finds its mark and does nothing; one of an earlier epoch is refused.
+    The table is made where it is missing (`create`); it gains columns and wider types as the rows do
+    (`evolve`).
     """
 
     delivers = EVERY_DELIVERY
@@ -36,7 +45,8 @@ class DatabaseSink(KeyedSink):
 
     url: str = Field(
         description="The database: `postgresql://user@host:5432/database`, "
-        "`mariadb://user@host:3306/database` or `sqlite:///file`. A password in it is kept apart. "
+        "`mariadb://user@host:3306/database` or `sqlite:///file`; for at-least-once also an address of "
+        "any SQLAlchemy dialect, as in `oracle+oracledb://user@host/data`. A password is kept apart. "
         "For TLS, `?sslrootcert=ca.pem` (PostgreSQL) or `?ssl_ca=ca.pem` (MariaDB): the certificate and "
         "the host name are verified."
     )
@@ -46,7 +56,28 @@ class DatabaseSink(KeyedSink):
     table: str = Field(
         min_length=1,
         pattern=r"^[^.\x00]+(\.[^.\x00]+)?$",
-        description="The table, as `name` or `schema.name`; made where it is missing.",
+        description="The table, as `name` or `schema.name`.",
+    )
+    mode: Literal["append", "insert", "upsert", "update"] = Field(  # type: ignore[assignment]
+        default="append",
+        description="append, or insert: every row is added. upsert: a row replaces the one with its key. "
+        "update: the same, and a row whose key the table does not have is left out.",
+    )
+    key: ColumnNames = Field(
+        default_factory=list,
+        description="For upsert and update: the columns that tell rows apart. For append: the primary "
+        "key of a table that is made here; a row whose key exists is a dead letter.",
+    )
+    delete_when: str | None = Field(
+        default=None,
+        description="For upsert and update: a boolean column, as `kafka_tombstone`; a row where it is "
+        "true deletes the row with its key. The column itself is not stored.",
+    )
+    create: bool = Field(default=True, description="Whether a table that is missing is made.")
+    evolve: bool = Field(
+        default=True,
+        description="Whether the table gains the columns and the wider types that the rows have; if not, "
+        "such rows are refused when the pipeline starts.",
     )
 
     @model_validator(mode="before")
@@ -54,12 +85,16 @@ class DatabaseSink(KeyedSink):
     def _password_apart(cls, given: Any) -> Any:
         if not isinstance(given, dict) or not isinstance(given.get("url"), str):
             return given
-        url, secret = without_password(given["url"])
-        refuse_unknown(url)
+        url, secret = split_url(given["url"])
+        if urlsplit(url).scheme in UNTESTED:
+            raise ValueError(
+                f"given {url!r}; MySQL has no session of its own here: write 'mysql+pymysql://...' for "
+                "SQLAlchemy's, at-least-once"
+            )
         if secret is None:
             return {**given, "url": url}
         if given.get("password") is not None:
-            raise ValueError("the password stands in 'url' and in 'password': give it once")
+            raise ValueError("the password is in 'url' and in 'password': give it once")
         return {**given, "url": url, "password": SecretStr(secret)}
 
     @field_validator("password")
@@ -67,9 +102,31 @@ class DatabaseSink(KeyedSink):
     def _not_empty(cls, password: SecretStr | None) -> SecretStr | None:
         return password if password and password.get_secret_value() else None
 
+    @field_validator("mode")
+    @classmethod
+    def _insert_is_append(cls, mode: str) -> str:
+        return "append" if mode == "insert" else mode
+
+    def _require_key(self) -> None:
+        if self.is_keyed and not self.key:
+            raise ValueError(
+                f"mode is {self.mode!r}: say which columns are the key, as in 'key: id'"
+            )
+        if self.delete_when and not self.is_keyed:
+            raise ValueError(f"'delete_when' is for mode 'upsert' or 'update'; given {self.mode!r}")
+
+    def delivery_obstacle(self, delivery: Delivery) -> str | None:
+        """Return why a dialect of SQLAlchemy cannot promise more than at-least-once."""
+        if delivery is Delivery.AT_LEAST_ONCE or read_address(self.url, None).kind != DIALECT:
+            return None
+        return (
+            f"{urlsplit(self.url).scheme!r} is a dialect of SQLAlchemy, and only PostgreSQL, MariaDB and "
+            "SQLite have tested transactions for rows and progress together"
+        )
+
     def database(self) -> Database:
         """Return the database of the address; a connection is made when a session is opened."""
-        address = Address.read(self.url, self.password)
+        address = read_address(self.url, self.password)
         try:  # the drivers are extras: each is loaded only when it is needed
             module = import_module(f"{__package__}.{address.kind}.{address.kind}_database")
         except ModuleNotFoundError as missing:

@@ -28,7 +28,7 @@ from penstock.sinks.database.database_api import (
 from penstock.sinks.database.relay import Relay
 from penstock.sinks.database.table_reading import as_frame
 from penstock.sinks.database.tasks import Newest
-from penstock.sinks.evolution import evolution
+from penstock.sinks.evolution import Evolution, evolution
 from penstock.sinks.fencing import claimed
 
 if TYPE_CHECKING:
@@ -49,10 +49,16 @@ class DatabaseWriter(Writer["DatabaseSink"]):
         rows = self.sink.stored(schema)
         with self._database.session() as session:
             session.alone()
-            if (existing := session.columns(self._target)) is None:
+            if (existing := session.columns(self._target)) is not None:
+                self._follow(session, existing, rows)
+            elif self.sink.create:
                 session.make(self._target, rows.fields, self.sink.key)
             else:
-                self._follow(session, existing, rows)
+                columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in rows)
+                raise ConfigError(
+                    f"there is no table {str(self._target)!r}, and 'create' is false: create it for "
+                    f"the columns {columns}, or set 'create: true'"
+                )
             if self.opening.delivery is not Delivery.AT_LEAST_ONCE:
                 self._prepare_marks(session)
             session.commit()
@@ -102,11 +108,12 @@ class DatabaseWriter(Writer["DatabaseSink"]):
         """Alter the table so that it accepts the rows, or refuse them."""
         change = evolution(known_table(self._database, existing, rows), rows, self._named)
         self._refuse_missing_values(existing, rows)
+        self._refuse_changes(change)
         for field in change.added:
             session.add(self._target, field)
         for field in change.widened:
             session.widen(self._target, field)
-        key = {name.lower() for name in self.sink.key}
+        key = {name.lower() for name in self.sink.key if self.sink.mode == "upsert"}
         if key and key not in [{n.lower() for n in each} for each in session.keys(self._target)]:
             columns = ", ".join(self.sink.key)
             raise ConfigError(
@@ -115,7 +122,28 @@ class DatabaseWriter(Writer["DatabaseSink"]):
                 f"PRIMARY KEY ({columns})', or write to another table"
             )
 
+    def _refuse_changes(self, change: Evolution) -> None:
+        """Refuse what would alter the table, where that is not wanted."""
+        if self.sink.evolve or not (change.added or change.widened):
+            return
+        missing = ", ".join(repr(field.name) for field in change.added)
+        narrow = ", ".join(repr(field.name) for field in change.widened)
+        lacks = " and ".join(
+            part
+            for part in (
+                f"has no column {missing}" if missing else "",
+                f"has too narrow a type in {narrow}" if narrow else "",
+            )
+            if part
+        )
+        raise ConfigError(
+            f"{self._named} {lacks}, and 'evolve' is false: alter the table, leave the columns out in a "
+            "step, or set 'evolve: true'"
+        )
+
     def _refuse_missing_values(self, existing: list[ColumnInfo], rows: StructType) -> None:
+        if self.sink.mode == "update":
+            return
         brought = {name.lower() for name in rows.names}
         needed = [column.name for column in existing if column.needed]
         if missing := [name for name in needed if name.lower() not in brought]:
@@ -178,8 +206,10 @@ class DatabaseWriter(Writer["DatabaseSink"]):
             table=self._target,
             fields=fields,
             kinds=tuple(kinds[field.name] for field in fields),
-            key=tuple(known[name.lower()].name for name in self.sink.key),
+            # With append it is the table's own, and the database compares.
+            key=tuple(known[name.lower()].name for name in self.sink.key if self.sink.is_keyed),
             deletes=self.sink.delete_when is not None,
+            updates=self.sink.mode == "update",
         )
 
     def _shaped(self, rows: DataFrame, layout: Layout, plain: Plain) -> DataFrame:

@@ -40,10 +40,18 @@ class SqlDialect:
         ranked = f"SELECT s.*, ROW_NUMBER() OVER ({by}) AS {_RANK} FROM {self.name(STAGED)} AS s"  # noqa: S608
         return f"SELECT * FROM ({ranked}) AS r WHERE {_RANK} = 1"  # noqa: S608
 
+    def kept(self, layout: Layout) -> str:
+        """Return the condition of staged rows that are to stay."""
+        return f"NOT n.{self.name(GONE)}" if layout.deletes else "1 = 1"
+
+    def same(self, layout: Layout) -> str:
+        """Return the condition of a row `t` of the table that has the key of a staged row `n`."""
+        return " AND ".join(f"t.{self.name(name)} = n.{self.name(name)}" for name in layout.key)
+
     def upsert(self, layout: Layout) -> str:
         """Return the insertion of what is to stay, up to what to do about rows that are there."""
         names = self.names(layout.names)
-        kept = f"NOT {self.name(GONE)}" if layout.deletes else "1 = 1"
+        kept = self.kept(layout)
         into = f"INSERT INTO {self.table(layout.table)} ({names})"
         return f"{into} SELECT {names} FROM ({self.newest(layout)}) AS n WHERE {kept}"  # noqa: S608
 

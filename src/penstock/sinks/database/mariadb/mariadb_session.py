@@ -182,11 +182,16 @@ class MariaDBSession(Session):
     def settle(self, layout: Layout) -> None:
         """Let the newest row of each key take the place of the old one, or take it away."""
         table, newest = _SAY.table(layout.table), _SAY.newest(layout)
-        same = " AND ".join(f"t.{_SAY.name(name)} = n.{_SAY.name(name)}" for name in layout.key)
+        same = _SAY.same(layout)
         if layout.deletes:  # first, so that what is gone breaks no other unique index
             gone = _SAY.name(GONE)
             self._do(f"DELETE t FROM {table} t JOIN ({newest}) n ON {same} WHERE n.{gone}")
         changed = [_SAY.name(name) for name in layout.rest or layout.key]
+        if layout.updates:
+            update = ", ".join(f"t.{name} = n.{name}" for name in changed)
+            joined = f"UPDATE {table} t JOIN ({newest}) n ON {same}"
+            self._do(f"{joined} SET {update} WHERE {_SAY.kept(layout)}")
+            return
         if all(key == set(layout.key) for key in self.keys(layout.table)):
             update = ", ".join(f"{name} = VALUES({name})" for name in changed)
             self._do(f"{_SAY.upsert(layout)} ON DUPLICATE KEY UPDATE {update}")

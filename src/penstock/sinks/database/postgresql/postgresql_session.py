@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.sql import Composable
 from pyspark.sql.types import StructField
 
 from penstock.pipeline import LastWrite
@@ -116,19 +117,31 @@ class PostgreSQLSession(Session):
         newest = sql.SQL(_NEWEST).format(
             _list(layout.key), sql.Identifier(STAGED), _list(layout.key), sql.Identifier(ORDER)
         )
-        kept = sql.SQL("NOT {}").format(sql.Identifier(GONE)) if layout.deletes else sql.SQL("true")
+        kept = (
+            sql.SQL("NOT n.{}").format(sql.Identifier(GONE)) if layout.deletes else sql.SQL("true")
+        )
         table, names = _name(layout.table), _list(layout.names)
+        same = sql.SQL(" AND ").join(
+            sql.SQL("t.{0} = n.{0}").format(sql.Identifier(name)) for name in layout.key
+        )
         if layout.deletes:  # first, so that what is gone breaks no other unique index
-            same = sql.SQL(" AND ").join(
-                sql.SQL("t.{0} = n.{0}").format(sql.Identifier(name)) for name in layout.key
-            )
             self._do(_DELETE, table, newest, sql.Identifier(GONE), same)
+        if layout.updates:
+            self._update(layout, newest, same, kept)
+            return
         changes = [
             sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in layout.rest
         ]
         update = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(changes))
         doing = update if changes else sql.SQL("NOTHING")
         self._do(_UPSERT, table, names, names, newest, kept, _list(layout.key), doing)
+
+    def _update(self, layout: Layout, newest: Composable, *conditions: Composable) -> None:
+        changes = [sql.SQL("{0} = n.{0}").format(sql.Identifier(name)) for name in layout.rest]
+        if changes:
+            changed = sql.SQL(", ").join(changes)
+            where = sql.SQL(" AND ").join(conditions)
+            self._do(_UPDATE, _name(layout.table), changed, newest, where)
 
     def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Return the rows by a cursor on the server, which sends some at a time."""
@@ -197,4 +210,5 @@ SELECT {}, 0::bigint AS {}, false AS {} FROM {} WITH NO DATA
 """
 _NEWEST = "SELECT DISTINCT ON ({}) * FROM {} ORDER BY {}, {} DESC"
 _UPSERT = "INSERT INTO {} ({}) SELECT {} FROM ({}) n WHERE {} ON CONFLICT ({}) DO {}"
+_UPDATE = "UPDATE {} t SET {} FROM ({}) n WHERE {}"
 _DELETE = "DELETE FROM {} t USING ({}) n WHERE n.{} AND {}"

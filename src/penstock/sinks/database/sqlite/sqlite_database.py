@@ -190,7 +190,18 @@ class SQLiteSession(Session):
             gone = f"SELECT {key} FROM ({_SAY.newest(layout)}) WHERE {_SAY.name(GONE)}"  # noqa: S608
             table = _SAY.table(layout.table)
             self._connection.execute(f"DELETE FROM {table} WHERE ({key}) IN ({gone})")  # noqa: S608
+        if layout.updates:
+            self._update(layout)
+            return
         self._connection.execute(f"{_SAY.upsert(layout)} ON CONFLICT ({key}) DO {doing}")
+
+    def _update(self, layout: Layout) -> None:
+        changes = ", ".join(f"{_SAY.name(name)} = n.{_SAY.name(name)}" for name in layout.rest)
+        if changes:
+            self._connection.execute(
+                f"UPDATE {_SAY.table(layout.table)} AS t SET {changes} "  # noqa: S608
+                f"FROM ({_SAY.newest(layout)}) AS n WHERE {_SAY.same(layout)} AND {_SAY.kept(layout)}"
+            )
 
     def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Return the rows as SQLite steps through them."""

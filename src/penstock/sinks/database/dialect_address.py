@@ -1,4 +1,4 @@
-"""The addresses that the source takes: those of the sink, and those of SQLAlchemy's dialects."""
+"""Addresses of databases with a session or client of their own here, and of SQLAlchemy's dialects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from penstock.config.secrets import mask
 from penstock.sinks.database.address import SCHEMES, Address, refuse_unknown, without_password
 
-_ALIASES = {"mysql": "mariadb"}
+DIALECT = "sqlalchemy"
+"""The kind of an address that only SQLAlchemy knows."""
 _DIALECT = re.compile(r"[a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)?")
 _FORMS = (
     "postgresql://user@host:5432/database, mariadb://user@host:3306/database, sqlite:///file, or "
@@ -21,12 +22,11 @@ _FORMS = (
 def split_url(url: str) -> tuple[str, str | None]:
     """Return an address without its password, and the password.
 
-    >>> split_url("mysql://app:hunter2@db/shop"), split_url("duckdb:///data.db")
+    >>> split_url("mariadb://app:hunter2@db/shop"), split_url("duckdb:///data.db")
     (('mariadb://app@db/shop', 'hunter2'), ('duckdb:///data.db', None))
     """
     url = url.removeprefix("jdbc:")
     scheme, separator, rest = url.partition("://")
-    scheme = _ALIASES.get(scheme, scheme)
     if scheme in SCHEMES:
         clean, secret = without_password(f"{scheme}{separator}{rest}")
         refuse_unknown(clean)
@@ -47,8 +47,8 @@ def _dialect_url(url: str) -> tuple[str, str | None]:
     return f"{parts.scheme}:{clean}", unquote(secret) or None
 
 
-def source_address(url: str, password: SecretStr | None) -> Address:
+def read_address(url: str, password: SecretStr | None) -> Address:
     """Return the address of a url that `split_url` has read."""
     if urlsplit(url).scheme in SCHEMES:
         return Address.read(url, password)
-    return Address(url, "sqlalchemy", password)
+    return Address(url, DIALECT, password)

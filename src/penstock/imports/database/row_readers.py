@@ -1,0 +1,144 @@
+"""How an open table or query is read: pages of rows as records, each with the position after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ConfigError
+from penstock.imports.database.database_client import DatabaseClient
+from penstock.imports.database.record_building import RecordBuilder
+from penstock.imports.database.snapshot_plan import SnapshotPlan
+from penstock.imports.database.table_range import OrderColumn, Range, Relation, SourceColumn, Values
+from penstock.pipeline.importing import Portion, Position, Reader
+
+SERVER = "server"
+"""In a position: the server that it is of, where that can be known."""
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """A table or a query that is open in a task, and what makes records of its rows."""
+
+    client: DatabaseClient
+    relation: Relation
+    columns: Sequence[SourceColumn]
+    builder: RecordBuilder
+
+    @property
+    def key_order(self) -> tuple[OrderColumn, ...]:
+        """Return the primary key as an order; nothing where its values cannot be in a position."""
+        return key_order(self.client, self.relation, self.columns)
+
+    def portions(self, span: Range) -> Iterator[tuple[Values, Any]]:
+        """Yield the order's values of the last of some rows, and their records."""
+        for rows in self.client.rows(self.relation, self.columns, span):
+            yield rows.last, self.builder.records(rows)
+
+
+class IncrementalReader(Reader):
+    """Reads pages of rows after the position, up to the horizon."""
+
+    def __init__(self, opened: OpenRows, rest: Range, server: str | None = None) -> None:
+        self._opened = opened
+        self._rest = rest
+        self._server = {SERVER: server} if server else {}
+
+    def take(self, most: int) -> Iterator[Portion]:
+        """Yield a page; rows with the same values as its last one are in it."""
+        rest, opened = self._rest, self._opened
+        end = opened.client.page_end(opened.relation, rest, most)
+        page = Range(rest.order, rest.after, end or rest.upto)
+        for last, (records, bad) in opened.portions(page):
+            self._rest = Range(rest.order, last, rest.upto)
+            names = (column.role for column in rest.order)
+            yield Portion(records, dict(zip(names, last, strict=True)) | self._server, bad)
+
+
+class LoadReader(Reader):
+    """Reads a range to its end, in pages by its order, or else in one transaction.
+
+    Its positions are those of one load or of one chunk (`own`), with the last values or `finished`.
+    """
+
+    def __init__(
+        self,
+        opened: OpenRows,
+        limits: Range,
+        own: Position,
+        position: Position,
+        *,
+        larger: int = 1,
+    ) -> None:
+        self._opened = opened
+        self._larger = larger
+        self._own = own
+        self._finished = bool(position.get("finished"))
+        after = position.get("after")
+        is_usable = after is not None and len(after) == len(limits.order) > 0
+        first = tuple(after or ()) if is_usable else limits.after
+        self._rest = Range(limits.order, first, limits.upto)
+
+    def take(self, most: int) -> Iterator[Portion]:
+        """Yield a page; the last one says that all is read."""
+        if self._finished:
+            return
+        rest, opened = self._rest, self._opened
+        most *= self._larger
+        end = opened.client.page_end(opened.relation, rest, most) if rest.order else None
+        for last, (records, bad) in opened.portions(
+            Range(rest.order, rest.after, end or rest.upto)
+        ):
+            self._rest = Range(rest.order, last, rest.upto)
+            yield Portion(records, self._own | {"after": list(last)}, bad)
+        if end is None:
+            self._finished = True
+            yield Portion(opened.builder.nothing(), self._own | {"finished": True})
+
+
+class PlanReader(Reader):
+    """Writes the plan of a table's chunks as its position, once, and reads nothing."""
+
+    def __init__(self, plan: Position, *, is_due: bool) -> None:
+        self._plan = plan
+        self._is_due = is_due
+
+    def take(self, most: int) -> Iterator[Portion]:  # noqa: ARG002
+        """Yield the plan, unless a process before this one has written one."""
+        if self._is_due:
+            self._is_due = False
+            yield Portion.of([], self._plan, [])
+
+
+def key_order(
+    client: DatabaseClient, relation: Relation, columns: Sequence[SourceColumn]
+) -> tuple[OrderColumn, ...]:
+    """Return the primary key as an order; nothing where its values cannot be in a position."""
+    by_name = {column.name: column.as_order() for column in columns}
+    key = client.primary_key(relation.table) if relation.table else ()
+    order = [by_name.get(name) for name in key]
+    return tuple(each for each in order if each) if all(order) else ()
+
+
+def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values | None:
+    """Return the values of a position; those of a definition with other columns are refused.
+
+    >>> values_of([OrderColumn("id", "incrementing")], {"incrementing": 5})
+    (5,)
+    """
+    if position is None:
+        return None
+    roles = tuple(column.role for column in order)
+    plan = SnapshotPlan.read(position)
+    names = plan.by if plan else tuple(name for name in position if name != SERVER)
+    if set(names) != set(roles):
+        wanted = ", ".join(map(repr, roles))
+        raise ConfigError(
+            f"the position has {', '.join(map(repr, names)) or 'nothing'}, and the mode needs "
+            f"{wanted}: the mode was changed after rows were imported; reset the position, or "
+            "use another name"
+        )
+    if plan:  # all chunks are read: what comes next is after the horizon
+        return (plan.upto,) if plan.upto is not None else None
+    return tuple(position[role] for role in roles)

@@ -1,0 +1,125 @@
+"""PostgreSQL is away while a table is imported from it and a topic is written to it: nothing is lost.
+
+`python -m tests.faults.database_away --seconds 120` prints the states and the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.faults.suite.load import Load, is_bad
+from tests.services.postgres import PASSWORD, Postgres
+
+import penstock
+from penstock import Broker, Connection, Pipeline, Running, State
+from penstock.engine import stop_session
+from penstock.testing import eventually, read_all
+
+ROWS = 5000
+_FILL = "INSERT INTO orders (n) SELECT n FROM generate_series(1, %s) n"
+_RESTART = {"wait": "200ms", "longest": "5s"}
+
+
+@dataclass
+class Outcome:
+    """What came through, of how many."""
+
+    away: float
+    states: dict[str, str]
+    imported: int
+    imported_twice: int
+    rows_imported_of: int
+    written: int
+    written_twice: int
+    rows_written_of: int
+    caught_up_after: float
+
+    @property
+    def is_exact(self) -> bool:
+        imported = self.imported == self.rows_imported_of and not self.imported_twice
+        return imported and self.written == self.rows_written_of and not self.written_twice
+
+
+def away(connection: Connection, server: Postgres, folder: Path, seconds: float) -> Outcome:
+    """Stop the server for some time under both pipelines, start it, and count."""
+    where = {"url": server.url, "password": PASSWORD}
+    incremental = {"tables": "orders", "mode": "incrementing", "incrementing_column": "id"}
+    reading = Pipeline(
+        name="orders-in",
+        connection=connection,
+        source={"database": where | incremental | {"poll": 0.2}},
+        sink={"kafka": "orders-in"},
+        delivery="exactly-once",
+        restart=_RESTART,
+    )
+    writing = Pipeline(
+        name="orders-out",
+        connection=connection,
+        source={"kafka": "orders-out"},
+        decode={"json": {"schema": "n bigint not null"}},
+        sink={"database": where | {"table": "written"}},
+        delivery="exactly-once",
+        restart=_RESTART,
+        state=str(folder),
+    )
+    with server.connect() as session:
+        session.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, n int)")
+        session.execute(_FILL, [ROWS])
+    with (
+        Load(connection, "orders-out") as load,
+        penstock.start(reading) as one,
+        penstock.start(writing) as other,
+    ):
+        both = {"source": one, "sink": other}
+        eventually(lambda: all(each.progress().batches for each in both.values()), timeout=180)
+        server.stop()
+        stopped = time.monotonic()
+        states = {name: _state(running, State.RETRYING) for name, running in both.items()}
+        time.sleep(max(0.0, seconds - (time.monotonic() - stopped)))
+        down = time.monotonic() - stopped
+        server.start()
+        began = time.monotonic()
+        with server.connect() as session:
+            session.execute(_FILL, [ROWS])
+        load.finish()
+        wanted = sum(not is_bad(n) for n in range(load.sent))
+        eventually(lambda: one.progress().rows >= 2 * ROWS, timeout=300)
+        eventually(lambda: len(server.values("written", "n")) >= wanted, timeout=300)
+        caught_up = time.monotonic() - began
+        states |= {f"{name}, after": _state(each, State.RUNNING) for name, each in both.items()}
+    found = Counter(int(record.key or b"") for record in read_all(connection, "orders-in"))
+    written = Counter(server.values("written", "n"))
+    return Outcome(
+        round(down, 1), states, len(found), _repeated(found), 2 * ROWS, len(written),
+        _repeated(written), wanted, round(caught_up, 1),
+    )  # fmt: skip
+
+
+def _state(running: Running, wanted: State) -> str:
+    eventually(lambda: running.progress().state is wanted, timeout=120)
+    return wanted.value
+
+
+def _repeated(found: Counter[int]) -> int:
+    return sum(times - 1 for times in found.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.database_away")
+    parser.add_argument("--seconds", type=float, default=120)
+    seconds = parser.parse_args().seconds
+    with Broker() as broker, Postgres(fsync="on") as server, TemporaryDirectory() as folder:
+        outcome = away(broker.connection, server, Path(folder), seconds)
+        stop_session()
+    print(outcome)
+    sys.exit(not outcome.is_exact)
+
+
+if __name__ == "__main__":
+    main()
