@@ -10,14 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import islice
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 import pyarrow.parquet as pq
 
 from penstock.encode.json_columns_text import json_encode
 from penstock.errors import TerminalError
-from penstock.imports.files.watched_file import OpenedFile
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
@@ -29,6 +28,22 @@ _MUCH = 8 * 2**20
 Line = tuple["bytes | None", int]
 
 
+class Content(Protocol):
+    """What is read: a file or an object that is open."""
+
+    path: str
+    # Whether a last line without an end is one.
+    complete: bool
+
+    def stream(self) -> BinaryIO:
+        """Return it from the start, decompressed."""
+        ...
+
+    def is_as_listed(self) -> bool:
+        """Return whether it was not written since it was listed."""
+        ...
+
+
 class Piece(NamedTuple):
     """Some records of a file, and where they end."""
 
@@ -37,17 +52,17 @@ class Piece(NamedTuple):
     end: int
 
 
-Contents = Callable[[OpenedFile, int], Iterator[Piece]]
+Form = Callable[[Content, int], Iterator[Piece]]
 """Yields the pieces of a file from a place on."""
 
 
-def lines(file: OpenedFile, at: int) -> Iterator[Piece]:
+def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
         yield Piece([line.rstrip(b"\r\n") for line in found], bad, end)
 
 
-def json_lines(file: OpenedFile, at: int) -> Iterator[Piece]:
+def json_lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
     for found, bad, end in _lines(file, at):
         values = []
@@ -62,7 +77,7 @@ def json_lines(file: OpenedFile, at: int) -> Iterator[Piece]:
         yield Piece(values, bad, end)
 
 
-def csv_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
+def csv_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield rows as JSON objects, named by the first row; empty lines are left out."""
     with file.stream() as stream:
         first = Rows(file, stream)
@@ -93,7 +108,7 @@ def csv_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
             yield Piece(values, bad, rows.end)
 
 
-def json_array(file: OpenedFile, at: int) -> Iterator[Piece]:
+def json_array(file: Content, at: int) -> Iterator[Piece]:
     """Yield the elements of one array; the file is read as a whole."""
     data = _whole(file)
     try:
@@ -106,7 +121,7 @@ def json_array(file: OpenedFile, at: int) -> Iterator[Piece]:
         yield Piece([bytes(each) for each in some], [], start + len(some))
 
 
-def parquet_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
+def parquet_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield the rows of a Parquet file as JSON objects."""
     with file.stream() as stream, pq.ParquetFile(stream) as table:
         end = 0
@@ -117,13 +132,13 @@ def parquet_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
                 yield Piece(json_encode(rows.type)(rows).to_pylist(), [], end)
 
 
-def whole_file(file: OpenedFile, at: int) -> Iterator[Piece]:
+def whole_file(file: Content, at: int) -> Iterator[Piece]:
     """Yield the file as one record."""
     if at == 0:
         yield Piece([_whole(file)], [], 1)
 
 
-FORMS: dict[str, Contents] = {
+FORMS: dict[str, Form] = {
     "lines": lines,
     "csv": csv_rows,
     "json_lines": json_lines,
@@ -145,7 +160,7 @@ class Rows(Iterator["list[str] | BadRecord"]):
     is read as a row again: no line is left out.
     """
 
-    def __init__(self, file: OpenedFile, stream: BinaryIO, at: int = 0) -> None:
+    def __init__(self, file: Content, stream: BinaryIO, at: int = 0) -> None:
         self.end = at
         self._path = file.path
         self._lines = CompleteLines(file, stream, file.complete)
@@ -189,7 +204,7 @@ class CompleteLines(Iterator["Line"]):
     The last one, without an end, is there only where the file has been quiet and still is.
     """
 
-    def __init__(self, file: OpenedFile, stream: BinaryIO, complete: bool) -> None:
+    def __init__(self, file: Content, stream: BinaryIO, complete: bool) -> None:
         self._file = file
         self._stream = stream
         self._complete = complete
@@ -214,7 +229,7 @@ class CompleteLines(Iterator["Line"]):
         return self._complete and self._file.is_as_listed()
 
 
-def _lines(file: OpenedFile, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+def _lines(file: Content, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
     with file.stream() as stream:
         _skip(stream, at)
         found = CompleteLines(file, stream, file.complete)
@@ -252,7 +267,7 @@ def _skip(stream: BinaryIO, count: int) -> None:
         count -= len(data)
 
 
-def _whole(file: OpenedFile) -> bytes:
+def _whole(file: Content) -> bytes:
     with file.stream() as stream:
         data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:
