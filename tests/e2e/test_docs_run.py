@@ -7,6 +7,7 @@ has a comment before it in the page, `<!-- not run: the reason -->`.
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import sys
@@ -22,6 +23,7 @@ import pytest
 import yaml
 from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
+from tests.services.object_store import S3Server
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
@@ -254,8 +256,19 @@ def log_files(reader: Reader) -> None:
     (reader.folder / "logs" / "app.log").write_text("started\n2 orders\nstopped\n")
 
 
+def bucket(reader: Reader) -> None:
+    """A bucket with two orders."""
+    server = reader.closing.enter_context(S3Server())
+    reader.addresses["http://127.0.0.1:9000"] = server.options["endpoint_url"]
+    client = server.client()
+    client.mkdir("shop")
+    lines = b'{"id":1,"total":"12.50"}\n{"id":2,"total":"8.00"}\n'
+    client.pipe_file("shop/orders/2026/1.json.gz", gzip.compress(lines))
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
+    "docs/object-stores.md": bucket,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
     "docs/imports.md": log_files,

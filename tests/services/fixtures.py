@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.services.mariadb import MariaDb
+from tests.services.object_store import S3Server
 from tests.services.postgres import Postgres
 
 
@@ -18,4 +19,10 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariaDb]:
     with MariaDb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    with S3Server() as server:
         yield server

@@ -11,6 +11,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import s3fs
 from typing_extensions import Self
@@ -43,9 +44,14 @@ class S3Server:
 
     def client(self) -> s3fs.S3FileSystem:
         """Return a file system without caches."""
-        return s3fs.S3FileSystem(
-            **self.options, use_listings_cache=False, skip_instance_cache=True
-        )
+        return s3fs.S3FileSystem(**self.options, use_listings_cache=False, skip_instance_cache=True)
+
+    def refuse_everyone(self, refuse: bool) -> None:
+        """Let it know no credentials any more, or all."""
+        url = f"http://{HOST}:{self.port}/moto-api/reset-auth"
+        plain = {"Content-Type": "text/plain"}
+        request = Request(url, b"0" if refuse else b"inf", plain)
+        urlopen(request, timeout=10).close()
 
     def start(self) -> None:
         program = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(self.port)]

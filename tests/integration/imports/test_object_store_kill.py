@@ -1,0 +1,68 @@
+"""Tasks that read objects and are killed at any moment: each line is in the topic once."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from math import inf
+from multiprocessing import get_context
+
+import pytest
+from tests.services.object_store import S3Server
+
+from penstock import Connection
+from penstock.imports.files import FilesImport
+from penstock.imports.part_task import Errand, run
+from penstock.imports.positions import Known, create_topic
+from penstock.kafka import Admin
+from penstock.pipeline.importing import key_of
+from penstock.testing import eventually, read_all
+
+KILLS = 20
+LINES = 200_000
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_killed_tasks_lose_and_repeat_nothing(
+    connection: Connection, unique: str, s3: S3Server
+) -> None:
+    create_topic(connection)
+    bucket = unique.lower().replace("_", "-")
+    client = s3.client()
+    client.mkdir(bucket)
+    data = b"".join(b"%d\n" % n for n in range(LINES))
+    client.pipe_file(f"{bucket}/in/plain.log", data)
+    client.pipe_file(f"{bucket}/in/packed.log.gz", gzip.compress(data))
+    source = FilesImport(folder=f"s3://{bucket}/in", storage_options=s3.options)
+    parts = source.system().pending({})
+    topics = [f"{unique}.{part.names['file']}" for part in parts]
+    letters = f"{unique}.dead-letters"
+    errands = [
+        Errand(unique, 0, part, connection, topic, letters, Known(), 1000)
+        for part, topic in zip(parts, topics, strict=True)
+    ]
+    chance = random.Random(unique)
+    with Admin(connection) as admin:
+        for topic in topics:
+            admin.create_topic(topic, 1)
+
+        for number in range(KILLS):
+            topic, errand = topics[number % 2], errands[number % 2]
+            until = admin.latest([(topic, 0)])[topic, 0] + chance.randint(1, 8000)
+            process = get_context("spawn").Process(target=run, args=(errand, inf))
+            process.start()
+            eventually(
+                lambda place=(topic, 0), until=until: admin.latest([place])[place] >= until,
+                every=0.001,
+            )
+            assert process.is_alive()
+            process.kill()
+            process.join()
+    for topic, errand in zip(topics, errands, strict=True):
+        assert 0 < len(read_all(connection, topic)) < LINES
+        outcome = run(errand, inf)
+        assert outcome.error is None
+        assert [int(record.value) for record in read_all(connection, topic)] == [*range(LINES)]
+        done = {key_of(errand.part.place): outcome.position or {}}
+        assert errand.part not in source.system().pending(done)
