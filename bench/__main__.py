@@ -1,7 +1,7 @@
 """`make bench`: every case against its raw counterpart in one run. ARGS="--rows 1000000 throughput".
 
 Not among the default cases, as they take long and some need peers or a PostgreSQL: ARGS=sinks, ARGS=jobs,
-ARGS=formats, ARGS=latency, ARGS="growth --grow backlog pipelines".
+ARGS=formats, ARGS=latency, ARGS=files-source, ARGS="growth --grow backlog pipelines".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
         signal.signal(end, signal.default_int_handler)
     results = (
         _plain(given)
-        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth"}
+        if set(given.cases) - {"sinks", "jobs", "formats", "latency", "growth", "files-source"}
         else []
     )
     if "sinks" in given.cases:
@@ -42,6 +42,8 @@ def main() -> None:
         results += _formats(given)
     if "latency" in given.cases:
         results += latency.run()
+    if "files-source" in given.cases:
+        results += _files_source(given)
     if "growth" in given.cases:
         growth.run(given.grow)
     if results:
@@ -73,6 +75,16 @@ def _formats(given: argparse.Namespace) -> list[Result]:
     with Broker() as broker:
         try:
             return format_decodes.run(broker.connection, given.rows, given.rounds)
+        finally:
+            stop_session()
+
+
+def _files_source(given: argparse.Namespace) -> list[Result]:
+    from bench import files_source
+
+    with Broker() as broker:
+        try:
+            return files_source.run(broker.connection, given.rows, given.rounds)
         finally:
             stop_session()
 
