@@ -22,7 +22,7 @@ from penstock.pipeline.importing import BadRecord
 _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
 _LONGEST = 16 * 2**20
-_MUCH = 8 * 2**20
+_BLOCK = 2**20
 
 
 Line = tuple["bytes | None", int]
@@ -59,7 +59,7 @@ Form = Callable[[Content, int], Iterator[Piece]]
 def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
-        yield Piece([line.rstrip(b"\r\n") for line in found], bad, end)
+        yield Piece([line.rstrip(b"\r") for line in found], bad, end)
 
 
 def json_lines(file: Content, at: int) -> Iterator[Piece]:
@@ -230,28 +230,45 @@ class CompleteLines(Iterator["Line"]):
 
 
 def _lines(file: Content, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+    """Yield some lines without their ends, and where they end: a block of bytes is split as a whole."""
     with file.stream() as stream:
         _skip(stream, at)
-        found = CompleteLines(file, stream, file.complete)
-        while some := _some(found):
-            at += sum(size for _, size in some)
-            bad = [
-                BadRecord(None, f"{file.path}: {_too_long(size)}", "TooLargeError")
-                for line, size in some
-                if line is None
-            ]
-            yield [line for line, _ in some if line is not None], bad, at
+        # The beginning of a line, and how much of it was dropped because it is too long.
+        rest, dropped = b"", 0
+        while data := stream.read(_BLOCK):
+            *found, last = data.split(b"\n")
+            if found:
+                found[0] = rest + found[0]
+                yield from _pieces(file.path, found, dropped, at)
+                at += dropped + sum(map(len, found)) + len(found)
+                rest, dropped = b"", 0
+            rest += last
+            if len(rest) >= _LONGEST:
+                rest, dropped = b"", dropped + len(rest)
+        if (rest or dropped) and file.complete and file.is_as_listed():
+            yield from _pieces(file.path, [rest], dropped, at, ending=0)
 
 
-def _some(found: Iterator[Line]) -> list[Line]:
-    """Return some lines: few of them, where they are long."""
-    some, size = [], 0
-    for line in found:
-        some.append(line)
-        size += len(line[0] or b"")
-        if len(some) == _AT_ONCE or size > _MUCH:
-            break
-    return some
+def _pieces(
+    path: str, found: list[bytes], dropped: int, at: int, ending: int = 1
+) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+    """Yield lines in pieces, without those that are too long; the first lacks `dropped` bytes."""
+    for start in range(0, len(found), _AT_ONCE):
+        some = found[start : start + _AT_ONCE]
+        at += dropped + sum(map(len, some)) + ending * len(some)
+        if not dropped and len(max(some, key=len)) + ending <= _LONGEST:
+            yield some, [], at
+            continue
+        sizes = [len(line) + ending for line in some]
+        sizes[0] += dropped
+        dropped = 0
+        bad = [
+            BadRecord(None, f"{path}: {_too_long(size)}", "TooLargeError")
+            for size in sizes
+            if size > _LONGEST
+        ]
+        fitting = [line for line, size in zip(some, sizes, strict=True) if size <= _LONGEST]
+        yield fitting, bad, at
 
 
 def _too_long(size: int) -> str:
