@@ -44,11 +44,13 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 AtEnd = Literal["wait", "restart"]
 
 
-class _Options(SafeModel):
+class OptionGroup(SafeModel):
+    """The base of grouped options."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class _OneOf(_Options):
+class OneOf(OptionGroup):
     """A mapping with exactly one of its options."""
 
     @model_validator(mode="before")
@@ -71,14 +73,14 @@ class _OneOf(_Options):
         return next(value for _, value in self if value is not None)
 
 
-class BasicAuth(_Options):
+class BasicAuth(OptionGroup):
     """A user and a password."""
 
     username: str = Field(min_length=1, pattern="^[^:]*$")
     password: SecretStr
 
 
-class BearerAuth(_Options):
+class BearerAuth(OptionGroup):
     """A token that is sent with each request."""
 
     token: SecretStr = Field(min_length=1)
@@ -89,7 +91,7 @@ class BearerAuth(_Options):
         return {"token": given} if isinstance(given, (str, SecretStr)) else given
 
 
-class OauthClient(_Options):
+class OauthClient(OptionGroup):
     """OAuth 2.0 client credentials: a token is fetched, and used until shortly before it expires."""
 
     token_url: Url = Field(description="Where tokens are fetched.")
@@ -98,7 +100,7 @@ class OauthClient(_Options):
     scope: str = ""
 
 
-class ApiKey(_Options):
+class ApiKey(OptionGroup):
     """A key in a header or in a parameter of the address."""
 
     header: HeaderName | None = Field(default=None, description="The header that has the key.")
@@ -117,7 +119,7 @@ class ApiKey(_Options):
         return self
 
 
-class Auth(_OneOf):
+class Auth(OneOf):
     """Who asks: exactly one of these."""
 
     basic: BasicAuth | None = None
@@ -126,7 +128,7 @@ class Auth(_OneOf):
     api_key: ApiKey | None = None
 
 
-class NextLink(_Options):
+class NextLink(OptionGroup):
     """Each page has the address of the next one."""
 
     pointer: JsonPointer | None = Field(
@@ -147,7 +149,7 @@ class NextLink(_Options):
         return given
 
 
-class _Parameter(_Options):
+class _Parameter(OptionGroup):
     parameter: str = Field(min_length=1, description="The parameter that is sent.")
     into: Literal["query", "body"] = Field(
         default="query",
@@ -217,7 +219,7 @@ class Since(_Parameter):
     )
 
 
-class Paging(_OneOf):
+class Paging(OneOf):
     """How pages follow each other: exactly one of these."""
 
     next_link: NextLink | None = None
