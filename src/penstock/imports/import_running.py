@@ -75,6 +75,11 @@ class ImportRunning:
         self._connection = pipeline.find_connection()
         # What is wrong with the definition is raised here, and what is away the first time, too.
         self._spark: SparkSession | None = None
+        if once and isinstance(plan.source, ListeningImport):
+            raise ConfigError(
+                f"the source {plan.source.name!r} waits for what others send, and has no backlog to "
+                "process: start it without 'once'"
+            )
         self._intake = Intake(plan, self._connection)
         self._rounds = self._opened(plan)
         self._system = plan.source.system()
@@ -94,11 +99,6 @@ class ImportRunning:
         if not isinstance(plan.source, ListeningImport):
             self._session()
             return Rounds(self.pipeline.name, plan, self._connection, self._session)
-        if self._once:
-            raise ConfigError(
-                f"the source {plan.source.name!r} waits for what others send, and has no backlog to "
-                "process: start it without 'once'"
-            )
         return Listening(plan, plan.source, self._connection, lambda: self._intake.was_full)
 
     def __enter__(self) -> ImportRunning:
