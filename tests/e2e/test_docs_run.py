@@ -28,6 +28,7 @@ from tests.services.object_store import S3Server
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
 from penstock.embedded import Broker, Security
+from penstock.embedded.ports import free_ports
 from penstock.testing import eventually, fill
 
 ROOT = Path(__file__).parents[2]
@@ -266,9 +267,15 @@ def bucket(reader: Reader) -> None:
     client.pipe_file("shop/orders/2026/1.json.gz", gzip.compress(lines))
 
 
+def free_port(reader: Reader) -> None:
+    """A port that no other process has."""
+    reader.addresses["8088"] = str(free_ports(1)[0])
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/object-stores.md": bucket,
+    "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
     "docs/imports.md": log_files,

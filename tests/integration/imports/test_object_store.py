@@ -203,7 +203,7 @@ def test_an_object_that_is_replaced_before_it_is_deleted_stays(
     assert objects.round() == [b"2"]
 
 
-def test_a_store_that_is_away_or_refuses_is_told_apart(bucket: Bucket) -> None:
+def test_a_store_that_is_away_is_not_one_that_refuses(bucket: Bucket) -> None:
     objects = bucket.objects()
     bucket.server.refuse_everyone(True)
     try:
