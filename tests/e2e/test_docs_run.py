@@ -7,6 +7,7 @@ has a comment before it in the page, `<!-- not run: the reason -->`.
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import sys
@@ -26,10 +27,12 @@ from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
 from tests.services.rabbitmq import RabbitMq
 from tests.services.opensearch import OpenSearch
 from tests.services.orders_api import OrdersApi
+from tests.services.object_store import S3Server
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start
 from penstock.embedded import Broker, Security
+from penstock.embedded.ports import free_ports
 from penstock.testing import eventually, fill
 
 ROOT = Path(__file__).parents[2]
@@ -303,8 +306,25 @@ def east_and_west(reader: Reader) -> None:
         consumer.commit({("orders", 0): 150, ("orders", 1): 40})
 
 
+def bucket(reader: Reader) -> None:
+    """A bucket with two orders."""
+    server = reader.closing.enter_context(S3Server())
+    reader.addresses["http://127.0.0.1:9000"] = server.options["endpoint_url"]
+    client = server.client()
+    client.mkdir("shop")
+    lines = b'{"id":1,"total":"12.50"}\n{"id":2,"total":"8.00"}\n'
+    client.pipe_file("shop/orders/2026/1.json.gz", gzip.compress(lines))
+
+
+def free_port(reader: Reader) -> None:
+    """A port that no other process has."""
+    reader.addresses["8088"] = str(free_ports(1)[0])
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
+    "docs/object-stores.md": bucket,
+    "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,
     "docs/from-topic-to-table.md": beginner,
     "docs/http-sink.md": http_service,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.services.mariadb import MariaDb
 from tests.services.opensearch import OpenSearch
+from tests.services.object_store import S3Server
 from tests.services.postgres import Postgres
 from tests.services.rabbitmq import RabbitMq
 
@@ -34,4 +35,10 @@ def opensearch() -> Iterator[OpenSearch]:
     # Small limits, so that tests meet them: the largest request, and what is written at one time.
     limits = {"http.max_content_length": "1mb", "indexing_pressure.memory.limit": "1500kb"}
     with OpenSearch(**limits) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    with S3Server() as server:
         yield server

@@ -21,8 +21,10 @@ from penstock.engine.shipping import shipped
 from penstock.errors import ConfigError, FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan, import_plan
 from penstock.imports.intake import Intake
+from penstock.imports.listening import Listening
 from penstock.imports.rounds import Round, Rounds
 from penstock.pipeline import Pipeline
+from penstock.pipeline.importing import ListeningImport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,10 +75,14 @@ class ImportRunning:
         self._connection = pipeline.find_connection()
         # What is wrong with the definition is raised here, and what is away the first time, too.
         self._spark: SparkSession | None = None
-        self._session()
-        self._rounds = Rounds(pipeline.name, plan, self._connection, self._session)
-        self._system = plan.source.system_for(pipeline.name, self._connection)
+        if once and isinstance(plan.source, ListeningImport):
+            raise ConfigError(
+                f"the source {plan.source.name!r} waits for what others send, and has no backlog to "
+                "process: start it without 'once'"
+            )
         self._intake = Intake(plan, self._connection)
+        self._rounds = self._opened(plan)
+        self._system = plan.source.system_for(pipeline.name, self._connection)
         try:
             self._rounds.prepare()
             # Before the claim: a second process that is refused must not end the first one.
@@ -87,6 +93,13 @@ class ImportRunning:
             self._close()
             raise
         Thread(target=self._supervise, name=f"{pipeline.name}-import", daemon=True).start()
+
+    def _opened(self, plan: ImportPlan) -> Rounds | Listening:
+        """Return what imports: rounds on Spark, or a listener of this process, which needs no Spark."""
+        if not isinstance(plan.source, ListeningImport):
+            self._session()
+            return Rounds(self.pipeline.name, plan, self._connection, self._session)
+        return Listening(plan, plan.source, self._connection, lambda: self._intake.was_full)
 
     def __enter__(self) -> ImportRunning:
         return self
@@ -172,14 +185,14 @@ class ImportRunning:
         except Exception as error:  # Java's, Spark's or a driver's: a reason like any other
             return self._after(lost_session(error, self.pipeline.name))
         self._error, self._in_a_row, self._failures = None, 0, 0
-        if done.transactions or any(outcome.more for outcome in done.outcomes):
+        if done.has_more:
             return 0.0
         return None if self._once else self._plan.source.poll
 
     def _run_round(self) -> Round:
         """Run a round, unless too much of what was imported is not processed yet."""
         self._intake.trim()
-        if not self._once and self._intake.is_full():
+        if not self._once and self._intake.is_full() and isinstance(self._rounds, Rounds):
             return Round()
         began = time.monotonic()
         done = self._rounds.run(self._system)
@@ -255,4 +268,5 @@ class ImportRunning:
         if self._error:
             away = isinstance(self._error, TransientError)
             return State.RETRYING if away else State.RESTARTING
-        return State.RUNNING if self._progress.batches or self._behind else State.STARTING
+        begun = self._progress.batches or self._behind or isinstance(self._rounds, Listening)
+        return State.RUNNING if begun else State.STARTING

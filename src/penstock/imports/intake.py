@@ -29,11 +29,16 @@ class Intake:
         self._waiting = 0
         self._committed: dict[Partition, int] = {}
 
+    @property
+    def was_full(self) -> bool:
+        """Return whether the import had to wait for the pipeline when that was looked at last."""
+        return self._waiting > _MOST
+
     def is_full(self) -> bool:
         """Return whether the import must wait for the pipeline."""
-        if self._waiting > _MOST:
+        if self.was_full:
             self.trim()
-        return self._waiting > _MOST
+        return self.was_full
 
     def trim(self) -> None:
         """Look how far the pipeline is, every few seconds, and delete what it has committed."""

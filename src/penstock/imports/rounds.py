@@ -59,6 +59,11 @@ class Round:
         return sum(outcome.transactions for outcome in self.outcomes)
 
     @property
+    def has_more(self) -> bool:
+        """Return whether the next round should begin at once."""
+        return any(outcome.transactions or outcome.more for outcome in self.outcomes)
+
+    @property
     def last_failure(self) -> str | None:
         """Return why the last one of them went there."""
         return next((each.last_failure for each in self.outcomes[::-1] if each.last_failure), None)
@@ -69,6 +74,12 @@ class Round:
         errors = [from_document(each.error) for each in self.outcomes if each.error]
         errors.sort(key=lambda error: isinstance(error, TransientError))
         return errors[0] if errors else None
+
+
+class Counts(Round):
+    """What a listener has taken since it was asked last: the next time to ask is after a while."""
+
+    has_more = False
 
 
 class Rounds:

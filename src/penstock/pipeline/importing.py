@@ -13,15 +13,16 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from string import Formatter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pydantic import AliasChoices, Field, field_validator
 from typing_extensions import Self
 
+from penstock.errors import PenstockError
 from penstock.pipeline.batch import Delivery
 from penstock.pipeline.component import Reading, Source
 from penstock.pipeline.registry import component
@@ -246,6 +247,60 @@ class Import(Source):
     def with_headers(self) -> Source:
         """Return what reads the topic with its headers."""
         return self._log_source.with_headers()
+
+
+class Counted(NamedTuple):
+    """What a listener has done since it was asked last, and what prevents it from doing more."""
+
+    records: int
+    error: PenstockError | None = None
+
+
+class Listener(ABC):
+    """A listener that is open, in the driver's process: others send it records."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Listen from now on; raise where that is not possible."""
+
+    @abstractmethod
+    def counted(self) -> Counted:
+        """Return what was done since the last call."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Take nothing more; what was taken is in the topic when this returns, or was refused."""
+
+
+class ListeningImport(Import):
+    """The base of imports that others send records to: they run in the driver's process, not in tasks.
+
+    A record is acknowledged to its sender when it is in the topic, so that there is no position.
+    """
+
+    delivers: ClassVar[frozenset[Delivery]] = frozenset({Delivery.AT_LEAST_ONCE})
+    why_not: ClassVar[str] = "a sender that gets no reply sends its records again"
+    poll: Duration = Field(default=0.5, gt=0, description="How often records are counted.")
+
+    @abstractmethod
+    def listener(self, connection: Connection, is_full: Callable[[], bool]) -> Listener:
+        """Return the listener; while `is_full` it refuses records for now."""
+
+    @abstractmethod
+    def topics(self) -> list[str]:
+        """Return the topics that it writes to."""
+
+    def system(self) -> System:
+        """Return nothing to ask."""
+        return NoSystem()
+
+
+class NoSystem(System):
+    """What a listener reads: nothing."""
+
+    def pending(self, positions: Mapping[str, Position]) -> list[Part]:  # noqa: ARG002
+        """Return nothing."""
+        return []
 
 
 def key_of(place: Place) -> str:

@@ -10,23 +10,38 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import islice
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 import pyarrow.parquet as pq
 
 from penstock.encode.json_columns_text import json_encode
 from penstock.errors import TerminalError
-from penstock.imports.files.watched_file import OpenedFile
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
 _LONGEST = 16 * 2**20
-_MUCH = 8 * 2**20
+_BLOCK = 2**20
 
 
 Line = tuple["bytes | None", int]
+
+
+class Content(Protocol):
+    """What is read: a file or an object that is open."""
+
+    path: str
+    # Whether a last line without an end is one.
+    complete: bool
+
+    def stream(self) -> BinaryIO:
+        """Return it from the start, decompressed."""
+        ...
+
+    def is_as_listed(self) -> bool:
+        """Return whether it was not written since it was listed."""
+        ...
 
 
 class Piece(NamedTuple):
@@ -37,17 +52,17 @@ class Piece(NamedTuple):
     end: int
 
 
-Contents = Callable[[OpenedFile, int], Iterator[Piece]]
+Form = Callable[[Content, int], Iterator[Piece]]
 """Yields the pieces of a file from a place on."""
 
 
-def lines(file: OpenedFile, at: int) -> Iterator[Piece]:
+def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
-        yield Piece([line.rstrip(b"\r\n") for line in found], bad, end)
+        yield Piece([line.rstrip(b"\r") for line in found], bad, end)
 
 
-def json_lines(file: OpenedFile, at: int) -> Iterator[Piece]:
+def json_lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
     for found, bad, end in _lines(file, at):
         values = []
@@ -62,7 +77,7 @@ def json_lines(file: OpenedFile, at: int) -> Iterator[Piece]:
         yield Piece(values, bad, end)
 
 
-def csv_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
+def csv_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield rows as JSON objects, named by the first row; empty lines are left out."""
     with file.stream() as stream:
         first = Rows(file, stream)
@@ -93,7 +108,7 @@ def csv_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
             yield Piece(values, bad, rows.end)
 
 
-def json_array(file: OpenedFile, at: int) -> Iterator[Piece]:
+def json_array(file: Content, at: int) -> Iterator[Piece]:
     """Yield the elements of one array; the file is read as a whole."""
     data = _whole(file)
     try:
@@ -106,7 +121,7 @@ def json_array(file: OpenedFile, at: int) -> Iterator[Piece]:
         yield Piece([bytes(each) for each in some], [], start + len(some))
 
 
-def parquet_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
+def parquet_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield the rows of a Parquet file as JSON objects."""
     with file.stream() as stream, pq.ParquetFile(stream) as table:
         end = 0
@@ -117,13 +132,13 @@ def parquet_rows(file: OpenedFile, at: int) -> Iterator[Piece]:
                 yield Piece(json_encode(rows.type)(rows).to_pylist(), [], end)
 
 
-def whole_file(file: OpenedFile, at: int) -> Iterator[Piece]:
+def whole_file(file: Content, at: int) -> Iterator[Piece]:
     """Yield the file as one record."""
     if at == 0:
         yield Piece([_whole(file)], [], 1)
 
 
-FORMS: dict[str, Contents] = {
+FORMS: dict[str, Form] = {
     "lines": lines,
     "csv": csv_rows,
     "json_lines": json_lines,
@@ -145,7 +160,7 @@ class Rows(Iterator["list[str] | BadRecord"]):
     is read as a row again: no line is left out.
     """
 
-    def __init__(self, file: OpenedFile, stream: BinaryIO, at: int = 0) -> None:
+    def __init__(self, file: Content, stream: BinaryIO, at: int = 0) -> None:
         self.end = at
         self._path = file.path
         self._lines = CompleteLines(file, stream, file.complete)
@@ -189,7 +204,7 @@ class CompleteLines(Iterator["Line"]):
     The last one, without an end, is there only where the file has been quiet and still is.
     """
 
-    def __init__(self, file: OpenedFile, stream: BinaryIO, complete: bool) -> None:
+    def __init__(self, file: Content, stream: BinaryIO, complete: bool) -> None:
         self._file = file
         self._stream = stream
         self._complete = complete
@@ -214,29 +229,46 @@ class CompleteLines(Iterator["Line"]):
         return self._complete and self._file.is_as_listed()
 
 
-def _lines(file: OpenedFile, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+def _lines(file: Content, at: int) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+    """Yield some lines without their ends, and where they end: a block of bytes is split as a whole."""
     with file.stream() as stream:
         _skip(stream, at)
-        found = CompleteLines(file, stream, file.complete)
-        while some := _some(found):
-            at += sum(size for _, size in some)
-            bad = [
-                BadRecord(None, f"{file.path}: {_too_long(size)}", "TooLargeError")
-                for line, size in some
-                if line is None
-            ]
-            yield [line for line, _ in some if line is not None], bad, at
+        # The beginning of a line, and how much of it was dropped because it is too long.
+        rest, dropped = b"", 0
+        while data := stream.read(_BLOCK):
+            *found, last = data.split(b"\n")
+            if found:
+                found[0] = rest + found[0]
+                yield from _pieces(file.path, found, dropped, at)
+                at += dropped + sum(map(len, found)) + len(found)
+                rest, dropped = b"", 0
+            rest += last
+            if len(rest) >= _LONGEST:
+                rest, dropped = b"", dropped + len(rest)
+        if (rest or dropped) and file.complete and file.is_as_listed():
+            yield from _pieces(file.path, [rest], dropped, at, ending=0)
 
 
-def _some(found: Iterator[Line]) -> list[Line]:
-    """Return some lines: few of them, where they are long."""
-    some, size = [], 0
-    for line in found:
-        some.append(line)
-        size += len(line[0] or b"")
-        if len(some) == _AT_ONCE or size > _MUCH:
-            break
-    return some
+def _pieces(
+    path: str, found: list[bytes], dropped: int, at: int, ending: int = 1
+) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
+    """Yield lines in pieces, without those that are too long; the first lacks `dropped` bytes."""
+    for start in range(0, len(found), _AT_ONCE):
+        some = found[start : start + _AT_ONCE]
+        at += dropped + sum(map(len, some)) + ending * len(some)
+        if not dropped and len(max(some, key=len)) + ending <= _LONGEST:
+            yield some, [], at
+            continue
+        sizes = [len(line) + ending for line in some]
+        sizes[0] += dropped
+        dropped = 0
+        bad = [
+            BadRecord(None, f"{path}: {_too_long(size)}", "TooLargeError")
+            for size in sizes
+            if size > _LONGEST
+        ]
+        fitting = [line for line, size in zip(some, sizes, strict=True) if size <= _LONGEST]
+        yield fitting, bad, at
 
 
 def _too_long(size: int) -> str:
@@ -252,7 +284,7 @@ def _skip(stream: BinaryIO, count: int) -> None:
         count -= len(data)
 
 
-def _whole(file: OpenedFile) -> bytes:
+def _whole(file: Content) -> bytes:
     with file.stream() as stream:
         data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:

@@ -9,24 +9,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from penstock.errors import TransientError
-from penstock.imports.files.file_contents import FORMS, GROWING, Piece
+from penstock.imports.files.file_contents import GROWING
+from penstock.imports.files.file_reader import FileReader, NothingToRead, topic_names_of
+from penstock.imports.files.folder_address import check_target, checked_folder
+from penstock.imports.files.object_folder import ObjectFolder
 from penstock.imports.files.watched_file import OpenedFile, WatchedFile, listed
 from penstock.pipeline.importing import (
-    BadRecord,
     Import,
     Part,
     Place,
-    Portion,
     Position,
     Reader,
     System,
     key_of,
 )
+from penstock.pipeline.storage import is_uri
 from penstock.pipeline.values import Duration
 
 _LOOKED_AT = 2**20
@@ -41,13 +43,24 @@ class FilesImport(Import):
 
     Lines, CSV and JSON lines may grow while they are read; a last line without an end waits until the
     file has been quiet. Other forms, and compressed files, are read when they have been quiet.
+
+    An object of an object store is known by its name and its version (ETag): it cannot grow, and one that
+    is replaced is read from its start.
     """
 
     name = "files"
     main_option = "folder"
     topic_names = frozenset({"file"})
 
-    folder: str = Field(min_length=1, description="The folder, which all tasks can read.")
+    folder: str = Field(
+        min_length=1,
+        description="The folder, which all tasks can read; or one in an object store, as in "
+        "`s3://bucket/folder` (any address that fsspec knows).",
+    )
+    storage_options: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Options of fsspec's file system for the store: credentials, its address.",
+    )
     pattern: str = Field(default="*", min_length=1, description="Which names, as in *.log.")
     recursive: bool = Field(default=False, description="Whether folders in it are read, too.")
     follow_links: bool = Field(
@@ -80,18 +93,30 @@ class FilesImport(Import):
                 f"the pattern {self.pattern!r} is about names; give 'folder', and 'recursive: true' for "
                 "the folders in it"
             )
-        aim = Path(self.finished_folder).resolve() if self.finished_folder else None
-        root = Path(self.folder).resolve()
-        if aim == root or (aim and aim.is_relative_to(root) and self.recursive):
+        if self.finished_folder is not None:
+            check_target(self.folder, self.finished_folder, recursive=self.recursive)
+        return self
+
+    @model_validator(mode="after")
+    def _fits_where_it_is(self) -> FilesImport:
+        if is_uri(self.folder):
+            if self.follow_links:
+                raise ValueError("an object store has no links: leave 'follow_links' out")
+        elif self.storage_options:
             raise ValueError(
-                f"finished_folder {self.finished_folder!r} is read itself: files would be moved without "
-                "end; give a folder outside of 'folder'"
+                "'storage_options' are for a folder in an object store, as in s3://bucket/folder; "
+                f"{self.folder!r} is one on this disk"
             )
         return self
 
+    @field_validator("folder", "finished_folder")
+    @classmethod
+    def _is_a_folder(cls, given: str | None) -> str | None:
+        return checked_folder(given) if given else given
+
     def system(self) -> System:
         """Return the folder."""
-        return WatchedFolder(self)
+        return ObjectFolder(self) if is_uri(self.folder) else WatchedFolder(self)
 
 
 @dataclass(frozen=True)
@@ -173,7 +198,7 @@ class FilePart(Part):
     @property
     def names(self) -> Mapping[str, str]:
         """Return its name, without what comes after the first dot."""
-        return {"file": Path(self.file.path).name.partition(".")[0] or "file"}
+        return topic_names_of(self.file.path)
 
     @property
     def grows(self) -> bool:
@@ -206,7 +231,7 @@ class FilePart(Part):
         with opened:
             opened.complete = self.complete and opened.is_as_listed()
             at = self._start(opened, position)
-            yield FileReader(self, opened, at)
+            yield FileReader(opened, self.format, at, grows=self.grows)
 
 
 def _has_line(file: OpenedFile, at: int) -> bool:
@@ -214,50 +239,3 @@ def _has_line(file: OpenedFile, at: int) -> bool:
         stream.seek(at)
         data = stream.read(_LOOKED_AT)
     return b"\n" in data or len(data) == _LOOKED_AT
-
-
-class NothingToRead(Reader):
-    """A file that is gone, or has another name by now, under which the next round finds it."""
-
-    def take(self, _most: int) -> Iterator[Portion]:
-        """Yield nothing."""
-        return iter(())
-
-
-class FileReader(Reader):
-    """A file that is being read."""
-
-    def __init__(self, part: FilePart, file: OpenedFile, at: int) -> None:
-        self._part = part
-        self._file = file
-        self._pieces = FORMS[part.format](file, at)
-        self._at = at
-        self._ended = not part.grows and not file.complete
-
-    def take(self, most: int) -> Iterator[Portion]:
-        """Yield what comes next; at its end, a file that does not grow is noted as done.
-
-        A content that is not of the format is one bad record, and ends the file.
-        """
-        count = 0
-        while not self._ended and count < most:
-            try:
-                piece = next(self._pieces, None)
-            except (ValueError, OSError, EOFError, RecursionError) as error:
-                if self._part.grows:
-                    raise
-                bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
-                piece = Piece([], [bad], max(self._at, 1))
-                self._pieces = iter(())
-            if piece is None:
-                self._ended = True
-                if not self._part.grows:
-                    yield Portion.of([], self._position(done=True))
-                return
-            self._at = piece.end
-            yield Portion.of(piece.values, self._position(), bad=piece.bad)
-            count += len(piece.values) + len(piece.bad)
-
-    def _position(self, *, done: bool = False) -> Position:
-        part = self._part
-        return self._file.position(self._at, part.format, grows=part.grows, done=done)

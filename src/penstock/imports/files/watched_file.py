@@ -15,10 +15,10 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from penstock.errors import ConfigError, TransientError
+from penstock.imports.files.packed_names import packing_of
 from penstock.pipeline.importing import Position
 
 _DIGESTED = 1024
-_PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WatchedFile:
     @property
     def packing(self) -> str | None:
         """Return how it is compressed, by its name."""
-        return _PACKED.get(Path(self.path).suffix.lower())
+        return packing_of(self.path)
 
     @property
     def name(self) -> str:
@@ -87,6 +87,9 @@ class OpenedFile:
             return copy
         packed = pa.CompressedInputStream(pa.PythonFile(copy, "r"), self.listed.packing)
         return BufferedReader(packed)
+
+    def raise_failure(self) -> None:
+        """Raise nothing: what fails of a file is the error of the reading itself."""
 
     def position(self, at: int, format: str, *, grows: bool, done: bool = False) -> Position:
         """Return the position after `at`: bytes, rows or elements."""

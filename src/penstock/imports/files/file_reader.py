@@ -1,0 +1,86 @@
+"""What a task reads of a file or an object: its pieces, each with the position after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from penstock.errors import TransientError
+from penstock.imports.files.file_contents import FORMS, Content, Piece
+from penstock.pipeline.importing import BadRecord, Portion, Position, Reader
+
+
+class Opened(Content, Protocol):
+    """A content with positions in it."""
+
+    def position(self, at: int, format: str, *, grows: bool, done: bool = False) -> Position:
+        """Return the position after `at`: bytes, rows or elements."""
+        ...
+
+    def raise_failure(self) -> None:
+        """Raise why it could not be read on, where that is not because of what is in it."""
+        ...
+
+
+def topic_names_of(path: str) -> Mapping[str, str]:
+    """Return the names for a topic's template: the file's, without what comes after the first dot.
+
+    >>> topic_names_of("logs/app.2026.log")
+    {'file': 'app'}
+    """
+    return {"file": PurePosixPath(path).name.partition(".")[0] or "file"}
+
+
+class NothingToRead(Reader):
+    """A file that is gone, or has another name by now, under which the next round finds it."""
+
+    def take(self, _most: int) -> Iterator[Portion]:
+        """Yield nothing."""
+        return iter(())
+
+
+class FileReader(Reader):
+    """A file that is being read."""
+
+    def __init__(self, file: Opened, format: str, at: int, *, grows: bool) -> None:
+        self._file = file
+        self._format = format
+        self._grows = grows
+        self._pieces = FORMS[format](file, at)
+        self._at = at
+        self._ended = not grows and not file.complete
+
+    def take(self, most: int) -> Iterator[Portion]:
+        """Yield what comes next; at its end, a file that does not grow is noted as done.
+
+        A content that is not of the format is one bad record, and ends the file.
+        """
+        count = 0
+        while not self._ended and count < most:
+            try:
+                piece = next(self._pieces, None)
+            except (ValueError, OSError, EOFError, RecursionError) as error:
+                self._raise_unless_content(error)
+                bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
+                piece = Piece([], [bad], max(self._at, 1))
+                self._pieces = iter(())
+            if piece is None:
+                self._ended = True
+                if not self._grows:
+                    yield Portion.of([], self._position(done=True))
+                return
+            self._at = piece.end
+            yield Portion.of(piece.values, self._position(), bad=piece.bad)
+            count += len(piece.values) + len(piece.bad)
+
+    def _position(self, *, done: bool = False) -> Position:
+        return self._file.position(self._at, self._format, grows=self._grows, done=done)
+
+    def _raise_unless_content(self, error: Exception) -> None:
+        """Raise an error that does not say that the content is not of its format."""
+        self._file.raise_failure()
+        if isinstance(error, OSError) and error.errno:
+            raise TransientError(f"{self._file.path} cannot be read: {error.strerror}") from error
+        if self._grows:
+            raise error
