@@ -23,11 +23,11 @@ import pytest
 import yaml
 from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
-from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
-from tests.services.rabbitmq import RabbitMq
+from tests.services.object_store import S3Server
 from tests.services.opensearch import OpenSearch
 from tests.services.orders_api import OrdersApi
-from tests.services.object_store import S3Server
+from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
+from tests.services.rabbitmq import RabbitMq
 
 import penstock.jobs
 from penstock import Admin, Connection, Consumer, Producer, Running, read_pipeline, start

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.services.mariadb import MariaDb
-from tests.services.opensearch import OpenSearch
 from tests.services.object_store import S3Server
+from tests.services.opensearch import OpenSearch
 from tests.services.postgres import Postgres
 from tests.services.rabbitmq import RabbitMq
 

@@ -1,4 +1,4 @@
-"""What a task does with a part, over a transaction that only notes what it is told."""
+"""What a task does with a part, over a transaction that only notes what was sent."""
 
 from __future__ import annotations
 

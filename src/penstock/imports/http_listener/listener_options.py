@@ -14,10 +14,10 @@ from penstock.http.http_options import (
     BasicAuth,
     BearerAuth,
     HeaderName,
-    JsonPointer,
-    OneOf,
     HttpOptions,
+    OneOf,
 )
+from penstock.imports.http.paging_options import JsonPointer
 
 
 class ListenerAuth(OneOf):
