@@ -135,9 +135,10 @@ class Stage:
             channel.basic_qos(prefetch_count=BATCH)
             taken, tag = 0, 0
             for method, properties, body in channel.consume(name, inactivity_timeout=1):
-                if method is not None:
-                    _produced(producer, name, body, properties.message_id)
-                    taken, tag = taken + 1, method.delivery_tag
+                if method is None:
+                    continue
+                _produced(producer, name, body, properties.message_id)
+                taken, tag = taken + 1, method.delivery_tag
                 if taken % BATCH == 0 or taken == self.rows:
                     producer.flush()
                     channel.basic_ack(tag, multiple=True)
