@@ -164,8 +164,7 @@ def _messages(connection: Connection, topic: str, rows: int, most: int) -> Itera
         if messages := consumer.consume(most, 1.0 if most > 1 else -1):
             yield messages
             seen += len(messages)
-            consumer.commit(asynchronous=True)
-    consumer.commit(asynchronous=False)
+            consumer.commit(asynchronous=seen < rows)
     consumer.close()
 
 

@@ -167,12 +167,12 @@ def _of_documents(form: BulkForm, columns: dict[str, pa.Array]) -> Iterator[Refu
     why = "the value is null, and 'delete_null' is false: there is no document to write"
     yield from _all(missing, "no_document", why)
     if form.checks_documents:
-        for row, text in enumerate(document):
-            if text.is_valid and (problem := _document_problem(text.as_buffer())):
+        for row, text in enumerate(document.to_pylist()):
+            if text is not None and (problem := _document_problem(text)):
                 yield Refusal(row, "not_a_document", problem)
 
 
-def _document_problem(text: Any) -> str | None:
+def _document_problem(text: bytes) -> str | None:
     try:
         _OBJECT.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
