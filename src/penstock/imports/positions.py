@@ -144,6 +144,7 @@ class Positions:
         end = self._ends.at(LATEST, [_WHERE])[_WHERE]
         _require_same_topic(known.until, end)
         deadline = time.monotonic() + _PATIENCE
+        heard = time.monotonic()
         with self._handle.translated("reading positions"):
             self._client.assign([TopicPartition(*_WHERE, known.until)])
             while found.until < end:
@@ -152,7 +153,13 @@ class Positions:
                         f"the positions in {TOPIC!r} could not be read up to their end within "
                         f"{_PATIENCE:g} s: a transaction on it is still open"
                     )
-                self._take(self._client.consume(_AT_ONCE, 0.1), name, found)
+                if taken := self._client.consume(_AT_ONCE, 0.1):
+                    self._take(taken, name, found)
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > _ANSWER / 2:
+                    # Is it a transaction that is open, or a broker that is away? The latter raises.
+                    self._ends.at(LATEST, [_WHERE])
+                    heard = time.monotonic()
         return found
 
     def _take(self, messages: Iterable[Message], name: str | None, found: Known) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config import Connection
 from penstock.config.logs import event_logger
-from penstock.errors import ConfigError, TransientError
+from penstock.errors import PenstockError, TransientError
 from penstock.imports.mirror.committed_ends import CommittedEnds
 from penstock.imports.mirror.group_translation import GroupTranslation
 from penstock.imports.mirror.mirrored_partition import MirroredPartition
@@ -80,9 +80,9 @@ class MirrorSystem(System):
     def _followed(self, follower: TopicFollower) -> dict[str, MirroredTopic]:
         try:
             return follower.follow()
-        except ConfigError as error:
-            # What was possible before is so again, when the clusters have settled.
-            if self._topics:
+        except PenstockError as error:
+            # What was possible before will be again: a broker that has just started knows no topics.
+            if follower.is_known:
                 raise TransientError(str(error)) from error
             raise
 

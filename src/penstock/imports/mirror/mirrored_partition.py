@@ -27,7 +27,7 @@ _MOST = 10_000
 _PATIENCE = 20.0
 _ANSWER = 10.0
 _WAIT = 0.05
-# How long one transaction is filled, in seconds: a task would end it after a minute, without the last check.
+# How long one transaction is filled, in seconds: after a minute its task would end it unchecked.
 _LONGEST = 30.0
 _GONE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION)
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)

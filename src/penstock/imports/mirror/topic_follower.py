@@ -44,7 +44,7 @@ class TopicFollower:
         self.source_id = source.cluster().id
         self._target_id = target.cluster().id
         self._settings = SettingsCopier(source, target, options.exclude_configs)
-        self._is_known = False
+        self.is_known = False
         self._reported: set[tuple[str, str]] = set()
 
     def follow(self) -> dict[str, MirroredTopic]:
@@ -61,7 +61,7 @@ class TopicFollower:
         limits = self._settings.follow(
             {copies[name]: each for name, each in wanted.items() if name in copies}, copies.values()
         )
-        self._is_known = True
+        self.is_known = True
         return {
             name: MirroredTopic(name, partitions[name], into, ids[into], limits[into])
             for name, into in copies.items()
@@ -81,7 +81,7 @@ class TopicFollower:
             ]
         there = [*existing]
         missing = [name for name in options.topics if name not in there]
-        if missing and not self._is_known:
+        if missing and not self.is_known:
             raise topic_missing(missing[0], there)
         for name in missing:
             self._report("topic_missing", name, "it does not exist in the source any more")
