@@ -257,6 +257,7 @@ def log_files(reader: Reader) -> None:
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
     "docs/command-line.md": two_clusters,
+    "docs/database-sink.md": lambda _: None,
     "docs/from-topic-to-table.md": beginner,
     "docs/imports.md": log_files,
     "docs/jobs.md": jobs,
