@@ -326,6 +326,7 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/object-stores.md": bucket,
     "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,
+    "docs/database-sink.md": lambda _: None,
     "docs/from-topic-to-table.md": beginner,
     "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
