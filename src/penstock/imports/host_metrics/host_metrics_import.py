@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import msgspec
 from pydantic import Field, field_validator
 
+from penstock.encode.column_encodes import takes_one_column
+from penstock.encode.format_options import JSON_FORMAT, FormatChoice
+from penstock.errors import ConfigError
+from penstock.imports.host_metrics.measured_values import values_of
 from penstock.imports.host_metrics.measuring import measure
 from penstock.pipeline.importing import (
     Import,
@@ -21,6 +24,7 @@ from penstock.pipeline.importing import (
     Position,
     Reader,
     System,
+    filled,
     key_of,
 )
 from penstock.pipeline.values import Duration
@@ -31,10 +35,10 @@ Kind = Literal["cpu", "memory", "disk", "filesystem", "network", "load", "proces
 class HostMetricsImport(Import):
     """Measurements of this machine: processors, memory, disks, network, load, processes, temperatures.
 
-    One JSON record for each processor, disk, interface and so on, with `host`, `kind` and `time`; its
-    key is the machine's name, so that the measurements of one machine stay in order. Counters (bytes,
-    seconds) count from the start of the machine: rates are differences, and one that is missed loses
-    nothing.
+    One record for each processor, disk, interface and so on, as JSON or in `value_format`, with `host`,
+    `kind` and `time`; its key is the machine's name, so that the measurements of one machine stay in
+    order. Counters (bytes, seconds) count from the start of the machine: rates are differences, and one
+    that is missed loses nothing.
 
     A topic of its own for each kind: `topic: metrics.{kind}`. It measures the machine on which its tasks
     run, so let Spark run embedded, on each machine of a fleet, under a name of its own for each: they may
@@ -52,6 +56,11 @@ class HostMetricsImport(Import):
         default=20, ge=1, description="How many processes: those with the most processor time."
     )
     host: str = Field(default="", description="The name of this machine; default: its host name.")
+    value_format: FormatChoice = Field(
+        default=JSON_FORMAT,
+        description="`json`; with options `avro`, `protobuf`, `json_schema`: these need a topic for each "
+        "kind, `{kind}`; also `csv`, `arrow` and `dolphindb`.",
+    )
     poll: Duration = Field(
         default=0.5, gt=0, description="How often to look whether a measurement is due."
     )
@@ -63,10 +72,30 @@ class HostMetricsImport(Import):
             raise ValueError(f"{', '.join(given)}: a kind is named twice")
         return given
 
+    @field_validator("value_format")
+    @classmethod
+    def _writes_rows(cls, given: FormatChoice) -> FormatChoice:
+        if takes_one_column(given):
+            raise ValueError(
+                f"a measurement has several values, and {given.name!r} is for one; allowed: json, avro, "
+                "protobuf, json_schema, csv, arrow, dolphindb"
+            )
+        return given
+
     def system(self) -> System:
         """Return this machine."""
+        registered = self.value_format.registered
+        if registered and "{kind}" not in self.topic and len(self.kinds) > 1:
+            raise ConfigError(
+                f"the kinds of measurements have different schemas, and would all be registered for "
+                f"the topic {self.topic!r}: give a topic for each, as in 'metrics.{{kind}}'"
+            )
         host = self.host or socket.gethostname()
-        return Host([Metric(kind, host, self.top) for kind in self.kinds], self.interval)
+        return Host([self._metric(kind, host) for kind in self.kinds], self.interval)
+
+    def _metric(self, kind: str, host: str) -> Metric:
+        topic = filled(self.topic, {"kind": kind, "host": host})
+        return Metric(kind, host, self.top, self.value_format, topic)
 
 
 @dataclass(frozen=True)
@@ -93,6 +122,8 @@ class Metric(Part):
     kind: str
     host: str
     top: int
+    format: FormatChoice = JSON_FORMAT
+    topic: str = ""
 
     @property
     def place(self) -> Place:
@@ -125,6 +156,6 @@ class Measurement(Reader):
         metric = self._metric
         measured = measure(metric.kind, metric.top, metric.host)
         # Also where the machine has nothing of a kind: it is due again after the interval only.
-        values = [msgspec.json.encode(each) for each in measured]
+        values = values_of(measured, metric.format, metric.topic)
         keys = [metric.host.encode()] * len(values)
         yield Portion.of(values, {"time": int(time.time() * 1000)}, keys)
