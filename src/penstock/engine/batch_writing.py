@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,10 @@ from penstock.engine.claims import Claims, keeps_marks
 from penstock.engine.counting import Failures, Refused, Written, counted, failures_in
 from penstock.engine.dead_letter_batch import write_dead_letters
 from penstock.engine.reasons import refusal
+from penstock.engine.stateful.plan import Plan
 from penstock.engine.topic_watcher import Loss
 from penstock.errors import PipelineFailedError
-from penstock.pipeline import FAILED, Batch, BoundStep, Decode, Delivery, Pipeline
+from penstock.pipeline import FAILED, Batch, Decode, Delivery, Pipeline, RefusedRow
 from penstock.pipeline.source_log import Span, spans_in
 from penstock.pipeline.storage import Folder
 
@@ -31,6 +32,8 @@ Records = Callable[[Batch], "DataFrame"]
 """Gives the records of a batch once more, whole, with their headers."""
 Part = Callable[[Batch], tuple["DataFrame", list[Loss]]]
 """Gives the records of a part of a batch, and what Kafka has no more of it."""
+Write = Callable[[Batch], "Sequence[RefusedRow] | None"]
+"""Writes rows, and returns those that the target refused by themselves."""
 
 
 class DecodeNote:
@@ -69,7 +72,7 @@ class Writing:
     def __init__(
         self,
         pipeline: Pipeline,
-        steps: Sequence[BoundStep],
+        plan: Plan,
         claims: Claims,
         *,
         parts: Folder,
@@ -79,7 +82,7 @@ class Writing:
     ) -> None:
         self._pipeline = pipeline
         self._decode_note = decode_note
-        self._steps = steps
+        self._plan = plan
         self._claims = claims
         self._parts = parts
         self._records = records
@@ -117,7 +120,7 @@ class Writing:
 
     def _write_part(self, part: Batch) -> Written:
         records, lost = self._part(part)
-        written = self._write_once(replace(part, rows=self._pipeline.decode.decode(records)))
+        written = self._write_once(replace(part, rows=self._plan.decoded(records)))
         return replace(written, lost=tuple(lost))
 
     def _may_split(self, batch: Batch) -> bool:
@@ -142,20 +145,28 @@ class Writing:
         (counts,) = decoded.collect()
         return Written(counts["rows"], Failures(counts["failed"], counts["fingerprint"]))
 
-    def _write(self, batch: Batch, write: Callable[[Batch], None]) -> Written:
+    def _write(self, batch: Batch, write: Write) -> Written:
         """Write the good rows; count them and the bad records in the same pass."""
         decoding = writing = Observation()
         is_good = f.col(FAILED).isNull()
         decoded = batch.rows.observe(decoding, *failures_in(), f.count_if(is_good).alias("rows"))
         rows = decoded.where(is_good).drop(FAILED)
-        if self._steps:
-            for step in self._steps:
-                rows = step.apply(rows)
+        if self._plan.batch:
             writing = Observation()
+            rows = self._plan.after_steps(rows)
             rows = rows.observe(writing, f.count(f.lit(1)).alias("rows"))
-        write(replace(batch, rows=rows))
-        failed, rows_written = counted(decoding), counted(writing)["rows"]
-        return Written(rows_written, Failures(failed["failed"], failed["fingerprint"]))
+        refused = write(replace(batch, rows=rows)) or ()
+        failed, rows_written = counted(decoding), counted(writing)["rows"] - len(refused)
+        failures = Failures(failed["failed"], failed["fingerprint"])
+        return Written(rows_written, failures, self._records_of(refused, batch))
+
+    def _records_of(self, rows: Iterable[RefusedRow], batch: Batch) -> tuple[Refused, ...]:
+        """Return the records of refused rows, each once, with the reason of its first row."""
+        by_record = {row[:3]: row for row in reversed([*rows])}
+        refused = [Refused(*row[:3], "write", *row[3:]) for row in by_record.values()]
+        if len(refused) > self._pipeline.max_refused:
+            raise too_many(self._pipeline.max_refused, batch, refused[0])
+        return tuple(refused)
 
     def _write_dead_letters(self, batch: Batch, written: Written) -> str:
         """Read the batch's records again and write the bad ones to the dead letters."""
@@ -247,7 +258,12 @@ class Splitting:
             plan.failed += written.failures.count
             plan.fingerprint += written.failures.fingerprint
             plan.lost += written.lost or ()
+            plan.refused += written.refused
             del plan.left[0]
+        if len(plan.refused) > self._most:
+            last = plan.refused[-1]
+            self._doubt(plan)
+            raise too_many(self._most, self._batch, last)
         self._save(plan)
 
     def _as_batch(self, part: _Part) -> Batch:
@@ -262,13 +278,6 @@ class Splitting:
         (span,) = spans
         plan.refused.append(Refused(span.topic, span.partition, span.start, *why))
         del plan.left[0]
-        if len(plan.refused) > self._most:
-            self._doubt(plan)
-            raise PipelineFailedError(
-                f"more than {self._most} records of batch {self._batch.id} were refused, the last one "
-                f"({span.topic}-{span.partition}-{span.start}) with: {why[2]}; that many indicate an "
-                "error in a step or in the table, not in the records: fix it, or raise 'max_refused'"
-            )
 
     def _doubt(self, plan: _Plan) -> None:
         """Take every refusal back: once the table or the step is fixed, those records may be good.
@@ -287,6 +296,15 @@ class Splitting:
 
     def _save(self, plan: _Plan) -> None:
         self._folder.write(self._name, msgspec.json.encode(plan).decode())
+
+
+def too_many(most: int, batch: Batch, one: Refused) -> PipelineFailedError:
+    """Return the error of a batch of which more records are refused than the definition allows."""
+    return PipelineFailedError(
+        f"more than {most} records of batch {batch.id} were refused, one of them "
+        f"({one.topic}-{one.partition}-{one.offset}) with: {one.error}; that many indicate an error in "
+        "a step or in the target, not in the records: fix it, or raise 'max_refused'"
+    )
 
 
 def halves(spans: list[Span]) -> list[list[Span]]:

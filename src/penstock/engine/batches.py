@@ -86,7 +86,7 @@ class BatchLoop:
         records, part = partial(self._records, only), partial(self._part, only)
         return Writing(
             self.pipeline,
-            self._plan.batch,
+            self._plan,
             self._claims,
             decode_note=DecodeNote(self._epoch, self.pipeline.decode),
             parts=self._epoch.parts(),
@@ -188,9 +188,8 @@ class BatchLoop:
         """Read the batch by its offsets: Spark would confuse a recreated topic with the old one."""
         if not batch.records:
             return replace(batch, rows=batch.rows.limit(0)), []
-        branch = self._plan.branches[0]
-        records, lost = self._part(branch, batch)
-        return replace(batch, rows=branch.decode.decode(records)), lost
+        records, lost = self._part(self._plan.branches[0], batch)
+        return replace(batch, rows=self._plan.decoded(records)), lost
 
     def _as_planned(self, decoded: DataFrame, batch_id: int, taken: BatchRanges) -> Batch:
         return Batch(

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from penstock.engine.stateful.late_rows import traced
 from penstock.engine.stateful.plan import Plan
 from penstock.engine.stateful.stateful_stream import Shapes, applied, meet, rows_of
-from penstock.pipeline import FAILED
+from penstock.pipeline import FAILED, ORIGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ def sink_schema(plan: Plan, spark: SparkSession) -> StructType:
 def streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shapes]:
     """Return what the batches are to have, and what steps keep from batch to batch."""
     if not plan.stream:
-        return plan.branches[0].decode.decode(records[0]), []
+        return plan.decoded(records[0]), []
     parts = list(zip(plan.branches, records, strict=True))
     rows = [rows_of(plan, branch, own) for branch, own in parts]
     for branch, own in parts:
@@ -43,7 +43,8 @@ def streamed(plan: Plan, records: Sequence[DataFrame]) -> tuple[DataFrame, Shape
 
 def columns_after(plan: Plan, rows: DataFrame) -> StructType:
     """Let Spark look at the steps of a batch before a record is read; return the columns they give."""
-    columns = StructType([column for column in rows.schema if column.name != FAILED])
+    own = {FAILED, *ORIGIN}
+    columns = StructType([column for column in rows.schema if column.name not in own])
     if not plan.batch:
         return columns
     tried = rows.sparkSession.newSession().createDataFrame([], columns)

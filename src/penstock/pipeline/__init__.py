@@ -25,7 +25,7 @@ from penstock.pipeline.component import (
 from penstock.pipeline.definition import Pipeline, SparkOptions
 from penstock.pipeline.reading import parse_pipeline, read_pipeline
 from penstock.pipeline.source_log import Offsets, Partition, SourceLog
-from penstock.pipeline.writer import Opening, Writer
+from penstock.pipeline.writer import Opening, RefusedRow, Writer
 
 __all__ = [
     "CLAIMED",
@@ -45,6 +45,7 @@ __all__ = [
     "Pipeline",
     "Ranges",
     "Reading",
+    "RefusedRow",
     "Sink",
     "Source",
     "SourceLog",

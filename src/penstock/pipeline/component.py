@@ -135,6 +135,11 @@ class Decode(Component):
     def failures(self, records: DataFrame) -> DataFrame:
         """Return the records that are bad, whole, with the columns `error_type` and `error`."""
 
+    @property
+    def can_trace(self) -> bool:
+        """Return whether it has a `traced` of its own."""
+        return type(self).traced is not Decode.traced
+
     def traced(self, _records: DataFrame) -> DataFrame:
         """Return the rows as `decode` does, each with the columns of its ORIGIN."""
         raise ConfigError(
@@ -149,6 +154,11 @@ class Step(Component):
     kind = "step"
     # Whether it runs in Spark's own Java process, as a step must in real-time mode.
     in_java: ClassVar[bool] = False
+
+    @property
+    def traces_in_bulk(self) -> bool:
+        """Return whether `traced` costs no more than `apply`: refused rows are found by it then."""
+        return False
 
     def bind(self) -> BoundStep:
         """Return the step as a run has it; one that reads something first returns a class of its own."""
@@ -199,6 +209,9 @@ class Sink(Component):
     delivers: ClassVar[frozenset[Delivery]] = frozenset(
         {Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE}
     )
+    # Whether its writer returns the rows that the target refused, each by its record. Rows have the
+    # columns of their ORIGIN then, wherever decode and steps can tell it.
+    names_refused: ClassVar[bool] = False
     # Whether its writer has a `stream_writer`, for real-time mode.
     in_real_time: ClassVar[bool] = False
     # What the refusal says where exactly-once is asked for and not among these.

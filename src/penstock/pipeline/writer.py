@@ -7,8 +7,9 @@ writes `write`, and overrides the rest where the target can do more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from typing_extensions import Self, TypeVar
 
@@ -37,6 +38,16 @@ class Opening:
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     # The partitions that the source has now, where the engine knows them.
     partitions: tuple[Partition, ...] = ()
+
+
+class RefusedRow(NamedTuple):
+    """A row that the target refused by itself, by the record that it was made of, and the reason."""
+
+    topic: str
+    partition: int
+    offset: int
+    error_type: str
+    error: str
 
 
 class Writer(ABC, Generic[S_co]):
@@ -83,8 +94,11 @@ class Writer(ABC, Generic[S_co]):
         return self.last_write()
 
     @abstractmethod
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> Sequence[RefusedRow] | None:
         """Write the rows; return only when they are safe.
+
+        A sink that `names_refused` rows returns those that the target refused, if there are any: all
+        others are written.
 
         Raises
         ------

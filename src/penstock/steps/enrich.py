@@ -53,6 +53,11 @@ class EnrichStep(Step):
         description="How old the table may get before it is read again.",
     )
 
+    @property
+    def traces_in_bulk(self) -> bool:
+        """Return True: every row keeps its columns."""
+        return True
+
     def mixes(self) -> str | None:
         """Return None: each row is enriched independently, from the table."""
         return None

@@ -54,6 +54,11 @@ class SqlStep(Step):
         """Return the query as a run has it."""
         return SelectedRows(self)
 
+    @property
+    def traces_in_bulk(self) -> bool:
+        """Return whether each row comes of one row: its origin is one more column then."""
+        return self.mixes() is None
+
     def mixes(self) -> str | None:
         """Name the part of the query for which Spark must see several rows."""
         select = sqlglot.parse_one(self.query, read="spark")
@@ -86,7 +91,7 @@ class SelectedRows(BoundStep):
         select = sqlglot.parse_one(self.step.query, read="spark")
         if not isinstance(select, sql.Select):
             return self.apply(rows)
-        everything = any(isinstance(column, sql.Star) for column in select.expressions)
+        everything = any(column.is_star for column in select.expressions)
         more = select if everything else select.select(*ORIGIN, append=True)
         return self._selected(rows, more.sql("spark"))
 

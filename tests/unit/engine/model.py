@@ -257,7 +257,7 @@ class Loop(BatchLoop):
         world = ModelSink.worlds["now"]
         given: Any = {"parts": self._epoch.parts(), "records": None, "part": None}
         given["decode_note"] = DecodeNote(self._epoch, self.pipeline.decode)
-        return ModelWriting(world, world.process, self.pipeline, (), self._claims, **given)
+        return ModelWriting(world, world.process, self.pipeline, self._plan, self._claims, **given)
 
     def _read(self, branch: Any, batch: Batch, ranges: Any) -> Any:
         return ModelSink.worlds["now"].read(ranges)

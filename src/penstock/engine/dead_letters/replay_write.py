@@ -54,7 +54,7 @@ class ReplayWrite:
         name, mark = _mark(pipeline.name, plan)
         self._batch = Batch(
             # Without ranges: its mark needs no topic of the source, which may be gone.
-            rows=pipeline.decode.decode(self._records),
+            rows=steps.decoded(self._records),
             pipeline=name,
             epoch=mark.epoch,
             id=mark.batch,
@@ -77,7 +77,7 @@ class ReplayWrite:
         folder = Folder(self._spark, f"{state_folder(self._pipeline)}/replays/parts")
         writing = Writing(
             self._pipeline,
-            self._steps.batch,
+            self._steps,
             Claims(self._pipeline, writers),
             parts=folder,
             records=lambda _: self._records,

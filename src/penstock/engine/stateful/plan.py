@@ -18,7 +18,7 @@ from penstock.pipeline.names import quoted
 from penstock.pipeline.stateful import Joining, Stateful
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 Bind = Callable[[Step], BoundStep]
 
@@ -58,6 +58,19 @@ class Plan:
     stream: tuple[BoundStep, ...] = ()
     batch: tuple[BoundStep, ...] = ()
     delay: float = 0.0
+    # Whether rows have the columns of their ORIGIN on their way to the sink.
+    traced: bool = False
+
+    def decoded(self, records: DataFrame) -> DataFrame:
+        """Return the rows of records, where all is done batch by batch."""
+        decode = self.branches[0].decode
+        return decode.traced(records) if self.traced else decode.decode(records)
+
+    def after_steps(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of a batch as they reach the sink."""
+        for step in self.batch:
+            rows = step.traced(rows) if self.traced else step.apply(rows)
+        return rows
 
     @property
     def sources(self) -> list[Source]:
@@ -88,7 +101,7 @@ def plan_of(pipeline: Pipeline, bind: Bind = lambda step: step.bind()) -> Plan:
     steps = tuple(map(bind, pipeline.steps))
     keepers = {n: step for n, step in enumerate(pipeline.steps) if isinstance(step, Stateful)}
     if not keepers:
-        return Plan((Branch(0, own, pipeline.decode),), batch=steps)
+        return Plan((Branch(0, own, pipeline.decode),), batch=steps, traced=_is_traced(pipeline))
     first, behind = min(keepers), max(keepers) + 1
     keeper = keepers[first]
     main = Branch(0, own, pipeline.decode, steps[:first], keeper, keeper.time)
@@ -97,6 +110,12 @@ def plan_of(pipeline: Pipeline, bind: Bind = lambda step: step.bind()) -> Plan:
     _refuse_shared_topics(branches)
     delay = max(step.delay for step in keepers.values())
     return Plan(branches, stream, steps[behind:], delay)
+
+
+def _is_traced(pipeline: Pipeline) -> bool:
+    """Return whether a row that the sink refuses by itself can be followed back to its record."""
+    steps = all(step.traces_in_bulk for step in pipeline.steps)
+    return pipeline.sink.names_refused and pipeline.decode.can_trace and steps
 
 
 def with_bound_decode(pipeline: Pipeline) -> Pipeline:

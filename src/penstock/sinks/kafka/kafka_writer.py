@@ -14,12 +14,12 @@ from penstock.kafka import Admin
 from penstock.pipeline import Batch, Delivery, LastWrite, Opening, Partition, Writer
 from penstock.pipeline.source_log import spans_in
 from penstock.sinks.kafka.claiming import Claim, last_write_of, stored_marks
-from penstock.sinks.kafka.record_columns import Columns
-from penstock.sinks.kafka.record_encodes import RecordEncodes
 from penstock.sinks.kafka.spans import spans_of
 from penstock.sinks.kafka.task import OUTCOME, SCOPES, Task
 from penstock.sinks.kafka.task_marks import Stored, TaskScope, scopes_abroad, scopes_of, to_claim
 from penstock.sinks.kafka.through_spark import stream_writer, write_through_spark
+from penstock.sinks.messages.record_columns import Columns, value_column
+from penstock.sinks.messages.record_encodes import RecordEncodes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,7 +89,9 @@ class KafkaWriter(Writer["KafkaSink"]):
     def _records(self, rows: DataFrame) -> DataFrame:
         formats = self.sink.formats()
         if chosen := formats.get("value"):
-            self._encodes.name_value(self._columns.value_column(rows.columns, chosen))
+            columns = self._columns
+            named = value_column(rows.columns, columns.value, columns, chosen)
+            self._encodes.name_value(named)
         return self._columns.records(rows, self.sink.topic, formats)
 
     def last_write(self) -> LastWrite | None:

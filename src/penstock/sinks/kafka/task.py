@@ -29,7 +29,7 @@ from penstock.sinks.kafka.task_marks import TaskScope
 
 if TYPE_CHECKING:
     from penstock.config import Connection
-    from penstock.sinks.kafka.record_encodes import BatchEncode
+    from penstock.sinks.messages.record_encodes import BatchEncode
 
 # How the driver passes each task its scope, which is known only when the plan has its tasks.
 SCOPES = "penstock.kafka.partitions"
