@@ -123,6 +123,11 @@ class AmqpConnection:
                 )
             self.exchange(left)
 
+    def wait_for_bytes(self, most: float, what: str) -> None:
+        """Exchange bytes once, and wait at most that long if there are none."""
+        self._require_open(what)
+        self.exchange(most)
+
     def exchange(self, most: float) -> None:
         """Send and receive what there is, and wait at most that long if there is nothing."""
         try:
