@@ -1,4 +1,4 @@
-"""A real Apache Artemis on the loopback, for tests: AMQP 1.0, with and without TLS, users with passwords."""
+"""A real Apache Artemis on the loopback, for tests: AMQP 1.0, with TLS and without, with passwords."""
 
 from __future__ import annotations
 

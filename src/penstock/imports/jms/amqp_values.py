@@ -14,7 +14,7 @@ from uuid import UUID
 # Values inside each other; more would be an attack.
 _DEEPEST = 32
 Read = Callable[[bytes, int, int], tuple[Any, int]]
-"""Reads a value of one type at a position: the bytes, the position, the depth; returns what follows, too."""
+"""Reads a value of one type: from bytes, a position and a depth; returns the position after it, too."""
 
 
 class AmqpError(ValueError):

@@ -126,7 +126,8 @@ class JmsImport(BrokerOptions, Import):
             raise ValueError("name what to read: 'queues', 'topics' or both")
         if self.topics and not self.shared and not self.client_id:
             raise ValueError(
-                "'topics' need 'client_id', to which their durable subscriptions belong, or 'shared: true'"
+                "'topics' need 'client_id', to which their durable subscriptions belong, or "
+                "'shared: true'"
             )
         if self.selector is not None and not self.selector.strip():
             raise ValueError("'selector' is empty; leave it out to read every message")

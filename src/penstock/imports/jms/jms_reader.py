@@ -64,7 +64,7 @@ class JmsReader(Reader):
         self._connection.flush("acknowledging messages")
 
     def release(self) -> None:
-        """Give back what is not acknowledged, without counting it as an attempt, where that is possible."""
+        """Give back what is not acknowledged, where possible without counting it as an attempt."""
         with suppress(PenstockError):
             self._ask_for_the_rest()
             self._connection.wait(self._is_emptied, "ending to receive")
@@ -206,7 +206,8 @@ def has_message(connection: AmqpConnection, part: JmsPart) -> bool:
     link.drain(1)
     # One that was received, even only its beginning, is enough.
     connection.wait(
-        lambda: link.current or link.credit <= link.queued or link.state & Endpoint.REMOTE_CLOSED, what
+        lambda: link.current or link.credit <= link.queued or link.state & Endpoint.REMOTE_CLOSED,
+        what,
     )
     connection.check(link, what)
     found = link.current is not None

@@ -25,6 +25,7 @@ from penstock.sinks.jms.jms_broker import Broker
 _FRAME, _WINDOW = 16_384, 16 * 2**20
 # The broker must send something this often, in seconds; otherwise the connection is lost.
 _SILENCE = 60.0
+_UNDESCRIBED: Any = proton.UNDESCRIBED
 _SELECTOR = "apache.org:selector-filter:string"
 # Conditions of a broker that repeating does not change.
 _LASTING = frozenset(
@@ -153,7 +154,7 @@ class AmqpConnection:
         if waiting <= 0 or self._socket is None:
             return False
         try:
-            sent = self._socket.send(self._transport.peek(waiting))
+            sent = self._socket.send(self._transport.peek(waiting) or b"")
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return False
         self._transport.pop(sent)
@@ -175,8 +176,13 @@ class AmqpConnection:
         return True
 
     def _sleep(self, most: float) -> None:
-        writing = [self._socket] if self._transport.pending() > 0 else []
-        select.select([self._socket], writing, [], most)
+        if self._socket is None:
+            return
+        # Not select(), which knows only the first 1024 files of a process.
+        wanted = select.POLLIN | (select.POLLOUT if self._transport.pending() > 0 else 0)
+        poll = select.poll()
+        poll.register(self._socket, wanted)
+        poll.poll(most * 1000)
 
     # -- the end
 
@@ -235,7 +241,7 @@ def _put(data: Any, capabilities: tuple[str, ...]) -> None:
     if len(capabilities) == 1:
         data.put_object(symbol(capabilities[0]))
     else:
-        data.put_object(proton.Array(proton.UNDESCRIBED, proton.Data.SYMBOL, *map(symbol, capabilities)))
+        data.put_object(proton.Array(_UNDESCRIBED, proton.Data.SYMBOL, *map(symbol, capabilities)))
 
 
 def _connected(broker: Broker) -> socket.socket:
@@ -245,7 +251,11 @@ def _connected(broker: Broker) -> socket.socket:
         raise TransientError(f"no connection to {broker}: {error}") from error
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        made = tls_context(broker).wrap_socket(plain, server_hostname=broker.host) if broker.tls else plain
+        made = (
+            tls_context(broker).wrap_socket(plain, server_hostname=broker.host)
+            if broker.tls
+            else plain
+        )
     except ssl.SSLError as error:
         plain.close()
         raise _tls_error(error, broker) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -51,18 +52,19 @@ class Broker:
 
     def connect(self, client_id: str | None = None) -> AmqpConnection:
         """Return an open connection; `client_id` is the JMS client id."""
-        try:
-            module = import_module("penstock.sinks.jms.amqp_connection")
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").partition(".")[0] != "proton":
-                raise
-            raise SetupError(
-                "JMS needs an extra: pip install 'penstock[jms]'. It compiles python-qpid-proton, which "
-                "needs a C compiler and Python's headers (on Debian: apt-get install gcc python3-dev)"
-            ) from None
+        self.require_client()
+        module = import_module("penstock.sinks.jms.amqp_connection")
         connection: AmqpConnection = module.AmqpConnection(self, client_id)
         connection.open()
         return connection
+
+    def require_client(self) -> None:
+        """Raise what to install where the client for AMQP 1.0 is missing."""
+        if find_spec("proton") is None:
+            raise SetupError(
+                "JMS needs an extra: pip install 'penstock[jms]'. It compiles python-qpid-proton, which "
+                "needs a C compiler and Python's headers (on Debian: apt-get install gcc python3-dev)"
+            )
 
 
 class BrokerOptions(SafeModel):
@@ -73,8 +75,8 @@ class BrokerOptions(SafeModel):
     )
     username: str | None = Field(
         default=None,
-        description="The user (SASL PLAIN); default: none, that is EXTERNAL where a certificate is given, "
-        "otherwise ANONYMOUS.",
+        description="The user (SASL PLAIN); default: none, that is EXTERNAL where a certificate is "
+        "given, otherwise ANONYMOUS.",
     )
     password: SecretStr | None = Field(default=None, description="The user's password.")
     ca: str | None = Field(
@@ -121,7 +123,9 @@ class BrokerOptions(SafeModel):
             raise ValueError("'certificate_key' is given without 'certificate'")
         for option in ("ca", "certificate"):
             if getattr(self, option) and not self.url.startswith("amqps:"):
-                raise ValueError(f"'{option}' is for TLS, and the address is amqp://: give amqps://")
+                raise ValueError(
+                    f"'{option}' is for TLS, and the address is amqp://: give amqps://"
+                )
         return self
 
     def broker(self) -> Broker:
