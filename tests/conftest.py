@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.services.fixtures import mariadb, postgres  # noqa: F401
+from tests.services.fixtures import artemis, mariadb, postgres  # noqa: F401
 
 from penstock.config import Connection
 from penstock.embedded import Broker, SchemaRegistry

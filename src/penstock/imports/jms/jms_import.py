@@ -211,9 +211,11 @@ class JmsSystem(System):
             self._connection = None
 
     def _has(self, part: JmsPart) -> bool:
+        connection = self._fresh()
+        # After the connection, which says what to install where this cannot be imported.
         from penstock.imports.jms.jms_reader import has_message  # noqa: PLC0415
 
-        return has_message(self._fresh(), part)
+        return has_message(connection, part)
 
     def _fresh(self) -> AmqpConnection:
         """Return a connection that the broker has not ended for being idle."""

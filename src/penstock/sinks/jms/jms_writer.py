@@ -88,8 +88,8 @@ class JmsWriter(MessageWriter["JmsSink"]):
                 kind = schema[sink.properties].dataType.simpleString()
                 raise ConfigError(
                     f"'properties' of the sink 'jms' names the column {sink.properties!r}, which is "
-                    f"{kind}: it must be a map with text as keys, a struct, or {HEADERS}; a step can make "
-                    "it so"
+                    f"{kind}: it must be a map with text as keys, a struct, or {HEADERS}; a step can "
+                    "make it so"
                 ) from None
 
 
