@@ -185,10 +185,11 @@ class Artemis:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection((self.host, self.mutual_port), timeout=5):
-                return True
+            for port in (self.port, self.tls_port, self.mutual_port):
+                socket.create_connection((self.host, port), timeout=5).close()
         except OSError:
             return False
+        return True
 
     def _end(self, how: signal.Signals) -> None:
         if self._child is None:

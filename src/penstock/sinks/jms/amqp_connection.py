@@ -34,6 +34,8 @@ _LASTING = frozenset(
         "amqp:not-implemented", "amqp:precondition-failed",
     }
 )  # fmt: skip
+# How Artemis says that a right is missing, sometimes with the condition of an internal error.
+_NO_RIGHT = "does not have permission"
 
 
 class AmqpConnection:
@@ -233,7 +235,8 @@ def refusal_of(condition: Any, what: str) -> PenstockError:
     """Return the error for the reason that a broker gives: one that lasts, or one that passes."""
     name = condition.name if condition else "no reason given"
     text = f" ({str(condition.description)[:500]})" if condition and condition.description else ""
-    kind = ConfigError if name in _LASTING else TransientError
+    lasts = name in _LASTING or _NO_RIGHT in text
+    kind = ConfigError if lasts else TransientError
     return kind(f"{what}: {name}{text}")
 
 
