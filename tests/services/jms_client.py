@@ -64,6 +64,8 @@ def receive(artemis: Artemis, address: str, quiet: float = 0.3) -> list[Message]
     with connected(artemis) as connection:
         receiver = connection.create_receiver(address, credit=500, options=[Capability("queue")])
         while True:
+            if receiver.link.credit < 100:
+                receiver.link.flow(400)
             try:
                 found.append(receiver.receive(timeout=quiet))
             except Exception as error:  # proton's own Timeout
