@@ -58,21 +58,30 @@ def send(artemis: Artemis, address: str, messages: Iterable[Message], kind: str 
         connection.wait(lambda: all(each.settled for each in waiting))
 
 
-def receive(artemis: Artemis, address: str, quiet: float = 0.3) -> list[Message]:
-    """Take all messages of a queue, until it gives none for a moment."""
+def receive(artemis: Artemis, address: str) -> list[Message]:
+    """Take all messages of a queue, until a new connection gets none."""
+    found = []
+    while more := _drained(artemis, address):
+        found += more
+    return found
+
+
+def _drained(artemis: Artemis, address: str) -> list[Message]:
+    """Take messages until the broker says that there are no more; it may say so too early."""
     found = []
     with connected(artemis) as connection:
         receiver = connection.create_receiver(address, credit=500, options=[Capability("queue")])
+        link, fetcher = receiver.link, receiver.fetcher
         while True:
-            if receiver.link.credit < 100:
-                receiver.link.flow(400)
-            try:
-                found.append(receiver.receive(timeout=quiet))
-            except Exception as error:  # proton's own Timeout
-                if type(error).__name__ != "Timeout":
-                    raise
+            link.drain(0)
+            connection.wait(lambda: fetcher.has_message or link.credit <= 0)
+            if not fetcher.has_message:
                 return found
-            receiver.accept()
+            while fetcher.has_message:
+                found.append(fetcher.pop())
+                receiver.accept()
+            link.drain_mode = False
+            link.flow(max(0, 500 - link.credit))
 
 
 def texts(count: int, start: int = 0) -> list[Message]:
