@@ -52,7 +52,7 @@ SINK: list[tuple[dict[str, Any], str]] = [
     ({"queue": ""}, "at least 1 character"),
     ({"message": "object"}, "should be 'text', 'bytes' or 'map'"),
     ({"message": "map", "value_format": "csv"}, "'message: map' is made of a JSON object"),
-    ({"value_format": "arrow"}, "writes bytes that are no text: give 'message: bytes'"),
+    ({"value_format": "arrow"}, "writes bytes that are not a text: give 'message: bytes'"),
     ({"priority": 10}, "less than or equal to 9"),
     ({"priority": -1}, "greater than or equal to 0"),
     ({"ttl": 0}, "greater than 0"),

@@ -200,7 +200,7 @@ class AmqpConnection:
         self.drop()
 
     def drop(self) -> None:
-        """Close the socket without a word."""
+        """Close the socket silently."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -109,7 +109,7 @@ def _property(name: str, value: Any) -> Any:
             return value.decode()
         except UnicodeDecodeError:
             raise ValueError(
-                f"the property {name!r} has bytes that are no text, which JMS does not know"
+                f"the property {name!r} has bytes that are not a text, which JMS does not know"
             ) from None
     if isinstance(value, (dict, list)):
         raise TypeError(f"the property {name!r} is nested, which JMS does not know")

@@ -99,7 +99,7 @@ class JmsSink(BrokerOptions, Sink):
             raise ValueError("'message: map' is made of a JSON object: leave 'value_format' out")
         if self.message == "text" and self.value_format.name not in _TEXTS:
             raise ValueError(
-                f"the format {self.value_format.name!r} writes bytes that are no text: give "
+                f"the format {self.value_format.name!r} writes bytes that are not a text: give "
                 "'message: bytes'"
             )
         return self
