@@ -131,7 +131,7 @@ def test_large_messages(artemis: Artemis, unique: str) -> None:
 
 WRONG: list[tuple[dict[str, Any], type[PenstockError], str]] = [
     ({"password": "wrong-password"}, ConfigError, "refused to authenticate the user 'penstock'"),
-    ({"queue": "forbidden.x"}, ConfigError, "amqp:unauthorized-access"),
+    ({"queue": "forbidden.x"}, ConfigError, "does not have permission"),
     ({"queue": "strict.x"}, ConfigError, "amqp:not-found"),
     ({"url": "amqp://127.0.0.1:9"}, TransientError, "no connection to amqp://127.0.0.1:9"),
     ({"queue": "full.x"}, TransientError, "amqp:resource-limit-exceeded"),
