@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.services.fixtures import mariadb, opensearch, postgres, rabbitmq, s3  # noqa: F401
+from tests.services.fixtures import (  # noqa: F401
+    artemis,
+    mariadb,
+    opensearch,
+    postgres,
+    rabbitmq,
+    s3,
+)
 
 from penstock.config import Connection
 from penstock.embedded import Broker, SchemaRegistry

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.services.artemis import Artemis
 from tests.services.mariadb import MariaDb
 from tests.services.object_store import S3Server
 from tests.services.opensearch import OpenSearch
@@ -15,6 +16,12 @@ from tests.services.rabbitmq import RabbitMq
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def artemis() -> Iterator[Artemis]:
+    with Artemis() as server:
         yield server
 
 

@@ -1,0 +1,1 @@
+"""Queues and topics of JMS brokers over AMQP 1.0, into Kafka."""
