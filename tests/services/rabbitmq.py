@@ -158,8 +158,9 @@ class RabbitMq(Server):
             "RABBITMQ_MNESIA_BASE": folder / "data",
             "RABBITMQ_LOG_BASE": folder / "logs",
             "RABBITMQ_PID_FILE": folder / "pid",
-            # Two cores, one for the rest.
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+            # The script becomes the server, which then ends with this process, however that ends.
+            "RUNNING_UNDER_SYSTEMD": "true",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+sbwt none",
         }
         return ["env", *(f"{name}={value}" for name, value in variables.items())]
 

@@ -133,7 +133,7 @@ def ran(definition: Pipeline) -> ImportRunning:
 
 
 def caught_up(source: Connection, topic: str, target: Connection, into: str | None = None) -> None:
-    eventually(lambda: is_mirrored(source, topic, target, into or topic), timeout=60, every=0.3)
+    eventually(lambda: is_mirrored(source, topic, target, into or topic), timeout=120, every=0.3)
 
 
 def translations(target: Connection, group: str, into: str) -> list[Translation]:

@@ -143,7 +143,9 @@ def test_clusters_that_go_away_are_waited_for(
         try:
             write(connection, back, 300, random.Random(3), at=300)
             for running in (first, second):
-                eventually(lambda each=running: each.progress().state is State.RETRYING, timeout=90)
+                eventually(
+                    lambda each=running: each.progress().state is State.RETRYING, timeout=240
+                )
         finally:
             east_broker.restart()
         write(east, there, 300, random.Random(4), at=300)
