@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -54,13 +55,21 @@ def set_offset(
     position: Annotated[
         str, typer.Argument(metavar="POSITION", help="The new position, a JSON object.")
     ],
+    new: Annotated[
+        bool, typer.Option("--new", help="Also for a part that has no position yet.")
+    ] = False,
 ) -> None:
     """Set the position of one part; a running import goes on from there.
 
     For example: penstock offsets set shop '{"table":"orders"}' '{"incrementing":4711}'
     """
-    set_positions(connection_of(context), name, {parse_place(part): parse_position(position)})
-    say(f"{name}: {parse_place(part)} is read from {position}")
+    connection, place, wanted = connection_of(context), parse_place(part), parse_position(position)
+    if not new:
+        _require_known(
+            name, [place], read_positions(connection, name), "; --new sets it all the same"
+        )
+    set_positions(connection, name, {place: wanted})
+    say(f"{name}: {place} is read from {position}")
 
 
 @app.command("reset")
@@ -79,10 +88,7 @@ def reset_offsets(
     connection = connection_of(context)
     known = read_positions(connection, name)
     chosen = [*known] if part is None else [parse_place(part)]
-    if unknown := [place for place in chosen if place not in known]:
-        raise ConfigError(
-            f"{name!r} has no position for {unknown[0]}; known: {', '.join(known) or 'none'}"
-        )
+    _require_known(name, chosen, known)
     if not chosen:
         return say(f"{name} has no positions")
     if not yes:
@@ -91,6 +97,15 @@ def reset_offsets(
         )
     set_positions(connection, name, dict.fromkeys(chosen))
     return say(f"{name}: {len(chosen)} parts are read from the start")
+
+
+def _require_known(
+    name: str, places: Iterable[str], known: Mapping[str, Position], hint: str = ""
+) -> None:
+    for place in places:
+        if place not in known:
+            shown = ", ".join([*known][:20]) or "none"
+            raise ConfigError(f"{name!r} has no position for {place}; known: {shown}{hint}")
 
 
 def _text(position: Position) -> str:

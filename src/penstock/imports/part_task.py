@@ -16,7 +16,7 @@ from penstock.error_frame import to_document
 from penstock.errors import FencedError, TerminalError
 from penstock.imports.positions import TOPIC, Known, Positions, position_record
 from penstock.kafka.producing.copies import Copies
-from penstock.kafka.producing.record_transaction import Transaction
+from penstock.kafka.producing.record_transaction import AROUND, Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
 # A part that is slow to read may take this long for one transaction. Where a task was killed, the next
@@ -24,6 +24,8 @@ from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Read
 _SETTINGS = {"transaction.timeout.ms": 120_000, "message.timeout.ms": 60_000, "linger.ms": 5}
 # No portion is added to a transaction that is older than this, in seconds.
 _LONGEST = 60.0
+# What librdkafka puts together by default, in bytes.
+_LARGEST_BATCH = 1_000_000
 # How long a task reads before other imports get its place, in seconds.
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
@@ -42,6 +44,14 @@ class Errand(Struct, frozen=True):
     dead_letters: str
     known: Known
     most: int
+    # The largest record that the topic takes, where it is known.
+    largest: int | None = None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Return the settings with which a producer makes no batch that the topic does not take."""
+        largest = self.largest or _LARGEST_BATCH
+        return {"batch.size": max(1000, min(largest - AROUND, _LARGEST_BATCH))}
 
     @property
     def transaction(self) -> str:
@@ -90,7 +100,7 @@ def run(errand: Errand, until: float) -> Outcome:
 
 
 def _run(errand: Errand, until: float, outcome: Outcome) -> None:
-    settings = {**_SETTINGS, **errand.part.producer}
+    settings = {**_SETTINGS, **errand.limits, **errand.part.producer}
     with Transaction(errand.connection, errand.transaction, settings) as transaction:
         # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
         with Positions(errand.connection) as positions:
@@ -107,7 +117,8 @@ def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Ou
     """Write what the reader gives, once; return whether there was anything."""
     records, last, began = 0, None, 0.0
     bad: list[BadRecord] = []
-    for taken in (fitting(each, transaction.largest) for each in reader.take(errand.most)):
+    largest = min(transaction.largest, (errand.largest or 2**31) - AROUND)
+    for taken in (fitting(each, largest) for each in reader.take(errand.most)):
         if last is None:
             transaction.begin()
             began = time.monotonic()
@@ -139,7 +150,7 @@ def fitting(taken: Portion, largest: int) -> Portion:
 
     >>> portion = fitting(Portion.of([b"1", b"x" * 2000], {}), 1000)
     >>> portion.records.num_rows, portion.bad[0].error
-    (1, 'the record has 2000 bytes, and at most 1000 are allowed; raise message.max.bytes')
+    (1, 'the record has 2000 bytes, and at most 1000 are allowed; raise message.max.bytes of ...')
     """
     if isinstance(taken.records, Copies):
         return taken  # whose reader knows what the topic takes
@@ -152,7 +163,8 @@ def fitting(taken: Portion, largest: int) -> Portion:
         # Not the value: a dead letter is a record, too.
         BadRecord(
             None,
-            f"the record has {size} bytes, and at most {largest} are allowed; raise message.max.bytes",
+            f"the record has {size} bytes, and at most {largest} are allowed; raise "
+            "message.max.bytes of the connection, or max.message.bytes of the topic",
             "TooLargeError",
         )
         for size in sizes.to_pylist()

@@ -7,7 +7,7 @@ key ["shop"]                           value {"claim": 3}       which process ru
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ SHORT = {"transaction.timeout.ms": 30_000, "message.timeout.ms": 20_000}
 """The settings of transactions that only note something: others wait for one whose process was killed."""
 # Longer than any transaction of a part that was killed stays open.
 _PATIENCE = 150.0
+# A transaction that is being committed has ended by then; one whose task was killed has not.
+_SUSPECT = 2.0
 _ANSWER = 10.0
 _AT_ONCE = 10_000
 _WHERE = TOPIC, 0
@@ -130,21 +132,28 @@ class Positions:
         self._client.close()
         self._ends.close()
 
-    def read(self, name: str | None, known: Known | None = None) -> Known:
+    def read(
+        self,
+        name: str | None,
+        known: Known | None = None,
+        on_open: Callable[[int], None] | None = None,
+    ) -> Known:
         """Return what the topic says of an import now; `known` is what was read of it before.
 
         Without a name it is about all of them, with their positions by the keys of their records.
 
         A transaction of another part that is being committed is waited for: what comes after it in the
-        topic could not be seen. It is open here for a moment only, its position being its last record.
+        topic could not be seen. It is open here for a moment only, its position being its last record;
+        unless its task was killed in that moment. Where it takes longer, `on_open` is called once, with
+        the offset at which the oldest transaction begins that is open.
         """
         known = known or Known()
         found = Known(dict(known.positions), known.claim, known.until)
         # With what is not committed yet: the own reading ends where the oldest open transaction begins.
         end = self._ends.at(LATEST, [_WHERE])[_WHERE]
         _require_same_topic(known.until, end)
-        deadline = time.monotonic() + _PATIENCE
-        heard = time.monotonic()
+        heard = began = time.monotonic()
+        deadline = began + _PATIENCE
         with self._handle.translated("reading positions"):
             self._client.assign([TopicPartition(*_WHERE, known.until)])
             while found.until < end:
@@ -156,6 +165,9 @@ class Positions:
                 if taken := self._client.consume(_AT_ONCE, 0.1):
                     self._take(taken, name, found)
                     heard = time.monotonic()
+                elif on_open and time.monotonic() - began > _SUSPECT:
+                    on_open(found.until)
+                    on_open = None
                 elif time.monotonic() - heard > _ANSWER / 2:
                     # Is it a transaction that is open, or a broker that is away? The latter raises.
                     self._ends.at(LATEST, [_WHERE])
@@ -183,6 +195,16 @@ def _require_same_topic(known: int, end: int) -> None:
 
 
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+
+
+def place_in(message: Message, name: str) -> str | None:
+    """Return the part of an import that a record of the topic is about; None for another one."""
+    try:
+        key = msgspec.json.decode(message.key() or b"", type=list[Any])
+    except (ValueError, RecursionError):
+        return None
+    is_own = len(key) == 2 and key[0] == name and isinstance(key[1], dict)
+    return key_of(key[1]) if is_own else None
 
 
 def _note(message: Message, name: str | None, found: Known) -> None:

@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from penstock.error_frame import from_document
 from penstock.errors import FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan
+from penstock.imports.open_transactions import end_open_transactions
 from penstock.imports.part_task import Errand, Outcome, require_claim, run_all
 from penstock.imports.positions import (
     SHORT,
@@ -98,7 +99,8 @@ class Rounds:
         # Asked for each time: one whose Java process died is replaced.
         self._session = session
         self._last: dict[str, int] = {}
-        self._created: set[str] = set()
+        # The topics that exist, with the largest record that each takes, where the broker says it.
+        self._topics: dict[str, int | None] = {}
         self._rounds = 0
         self._claim = 0
         self._known = Known()
@@ -121,14 +123,17 @@ class Rounds:
 
     def run(self, system: System) -> Round:
         """Read what the system has, once; nothing if it has nothing."""
-        self._known = self._positions.read(self._name, self._known)
+        self._known = self._positions.read(self._name, self._known, self._end_open)
         require_claim(self._name, self._claim, self._known.claim)
         pending = system.pending(self._known.positions)
         if not pending:
             return Round()
         self._rounds += 1
         chosen = self._in_turn(pending)
+        self._create_topics({self._plan.source.topic_of(part) for part in chosen})
         done = Round(self._read([self._errand(part) for part in chosen]))
+        if done.error:
+            self._topics.clear()  # one may have been deleted, or its limit changed
         self._last |= dict.fromkeys((outcome.place for outcome in done.outcomes), self._rounds)
         if isinstance(done.error, FencedError):
             self._explain(done.error)
@@ -137,12 +142,16 @@ class Rounds:
     def _claimed(self) -> Known:
         """Take the import over: note a claim that is greater than every one before it."""
         with Transaction(self._connection, f"{self._name}.import", SHORT) as transaction:
-            known = self._positions.read(self._name)
+            known = self._positions.read(self._name, on_open=self._end_open)
             self._claim = known.claim = known.claim + 1
             transaction.begin()
             transaction.send(claim_record(self._name, known.claim), TOPIC)
             transaction.commit()
         return known
+
+    def _end_open(self, since: int) -> None:
+        """End transactions that a killed task has left open: between two rounds no other task runs."""
+        end_open_transactions(self._connection, self._name, since)
 
     def _in_turn(self, pending: Sequence[Part]) -> list[Part]:
         """Return the parts whose turn it is: those that were read last come last."""
@@ -158,20 +167,21 @@ class Rounds:
     def _errand(self, part: Part) -> Errand:
         place, positions = key_of(part.place), self._known.positions
         own = {place: positions[place]} if place in positions else {}
+        topic = self._plan.source.topic_of(part)
         return Errand(
             self._name,
             self._claim,
             part,
             self._connection,
-            self._plan.source.topic_of(part),
+            topic,
             self._plan.dead_letters,
             Known(own, self._known.claim, self._known.until),
             self._plan.source.max_records,
+            self._topics.get(topic),
         )
 
     def _read(self, errands: list[Errand]) -> list[Outcome]:
         """Let at most `tasks_max` tasks go through the parts, each through its share."""
-        self._create_topics({each.topic for each in errands})
         tasks = min(self._plan.source.tasks_max, len(errands))
         shares = [errands[number::tasks] for number in range(tasks)]
         context = self._session().sparkContext
@@ -184,14 +194,14 @@ class Rounds:
 
     def _create_topics(self, topics: Iterable[str]) -> None:
         """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
-        missing = sorted(set(topics) - self._created)
+        missing = sorted(set(topics) - self._topics.keys())
         if not missing:
             return
         with Admin(self._connection) as admin:
             for topic in missing:
                 settings = {"retention.ms": -1} if topic == self._plan.own_topic else {}
                 ensure_topic(admin, topic, None, settings)
-        self._created |= set(missing)
+                self._topics[topic] = admin.largest_record(topic)
 
     def _explain(self, error: FencedError) -> None:
         """Raise what it means: this process has lost the import, or an operator set a position."""

@@ -19,6 +19,7 @@ from penstock import Admin, Connection, Pipeline, State, memory_table
 from penstock.cli.main import app
 from penstock.errors import ConfigError, FencedError, TerminalError
 from penstock.imports import ImportRunning
+from penstock.imports.part_task import transaction_of
 from penstock.imports.positions import (
     TOPIC,
     Positions,
@@ -186,6 +187,10 @@ def test_an_operator_sets_and_resets_positions_while_it_runs(
         (["set", "NAME", "orders", "{}"], "'orders' is not a part"),
         (["set", "NAME", '{"file": "a"}', "17"], "'17' is not a position"),
         (
+            ["set", "NAME", '{"file": "a"}', '{"n": 17}'],
+            'has no position for {"file":"a"}; known: none; --new sets it all the same',
+        ),
+        (
             ["reset", "NAME", '{"file": "c"}', "--yes"],
             'has no position for {"file":"c"}; known: none',
         ),
@@ -281,6 +286,59 @@ def test_positions_wait_for_an_open_transaction_of_another_part(
         assert positions.read(unique, before).positions == {place: {"n": 7}}
         ending.join()
         assert positions.read(unique).positions == {place: {"n": 7}}
+
+
+def test_a_transaction_of_a_task_that_was_killed_before_its_commit_is_ended(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    """Otherwise no position is seen until Kafka ends it, after two minutes."""
+    create_topic(connection)
+    place = '{"file":"a"}'
+    killed = Transaction(connection, transaction_of(unique, place), {})
+    killed.begin()
+    killed.send(pa.record_batch({"key": [b"a"], "value": [b"-1"]}), unique)
+    killed.send(position_record(unique, place, {"n": 1}), TOPIC)
+    killed._client.flush(30)
+    (tmp_path / "a.count").write_text("300")
+    (tmp_path / "b.count").write_text("300")
+    with penstock.start(definition, once=True) as running:
+        assert running.wait(60)
+    assert counted(connection, unique) == dict.fromkeys("ab", [*range(300)])
+
+
+def test_a_topic_that_is_deleted_or_takes_only_small_records(
+    connection: Connection, unique: str, tmp_path: Path, definition: Pipeline
+) -> None:
+    (tmp_path / "a.count").write_text("10")
+    with penstock.start(definition) as running, Admin(connection) as admin:
+        eventually(lambda: running.progress().rows == 10)
+        admin.delete_topic(unique)
+        (tmp_path / "a.count").write_text("20")
+        eventually(lambda: unique in topics(connection) and counted(connection, unique))
+        eventually(lambda: running.progress().state is State.RUNNING)
+    assert counted(connection, unique)["a"][-10:] == [*range(10, 20)]
+
+
+def test_a_record_that_is_too_large_for_the_topic_is_a_dead_letter(
+    connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    with Admin(connection) as admin:
+        admin.create_topic(unique, config={"max.message.bytes": 20_000})
+    lines = [b"x" * size for size in (10, 30_000, 15_000, 12_000, 20)]
+    (tmp_path / "a.txt").write_bytes(b"\n".join(lines) + b"\n")
+    definition = Pipeline(
+        name=unique,
+        connection=connection,
+        source={"files": {"folder": str(tmp_path)}},
+        sink={"kafka": unique},
+    )
+    with penstock.start(definition, once=True) as running:
+        assert running.wait(120)
+    assert sorted(len(each.value) for each in read_all(connection, unique)) == [
+        *(10, 20, 12_000, 15_000)
+    ]
+    (letter,) = read_all(connection, f"{unique}.dead-letters")
+    assert b"the record has 30000 bytes" in (dict(letter.headers)["penstock.error"] or b"")
 
 
 def test_many_small_parts_are_read_by_few_tasks(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.config import ConnectionLike
+from penstock.errors import PenstockError, TransientError
 from penstock.kafka.admin import acls, groups, lookup, metadata, resets
 from penstock.kafka.admin import topics as on_topics
 from penstock.kafka.admin.acls import Acl, AclFilter
@@ -111,6 +112,16 @@ class Admin:
         """Return every setting of a topic, with its source; those with `own` were set for it."""
         lookup.look_up(self._ask, [name])
         return on_topics.read_settings(self._ask, name)
+
+    def largest_record(self, topic: str) -> int | None:
+        """Return how many bytes a record of a topic may have; None where that cannot be known."""
+        try:
+            settings = {each.name: each.value for each in self.topic_settings(topic)}
+        except TransientError:
+            raise
+        except PenstockError:
+            return None  # gone meanwhile, or this user may not see its settings
+        return int(settings.get("max.message.bytes") or 0) or None
 
     def settings_of(self, names: Iterable[str]) -> dict[str, tuple[Setting, ...]]:
         """Return every setting of each topic, as `topic_settings`; missing topics are left out."""

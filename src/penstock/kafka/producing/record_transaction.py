@@ -31,7 +31,8 @@ _DEFAULTS = {
     "partitioner": "murmur2_random",
 }
 _ANY_PARTITION = -1
-_AROUND = 1000
+AROUND = 1000
+"""What librdkafka and Kafka add to a record: its limits are about all of it."""
 Message = tuple[Any, ...]
 """What `produce` takes, in its order."""
 
@@ -54,8 +55,7 @@ class Transaction:
         self._failed: KafkaError | None = None
         self._delivery_time = self._handle.get("message.timeout.ms") / 1000 + 10
         self._open = False
-        # What librdkafka adds to a record counts, too; headers are short.
-        self.largest = int(self._handle.get("message.max.bytes", 1_000_000)) - _AROUND
+        self.largest = int(self._handle.get("message.max.bytes", 1_000_000)) - AROUND
         with self._handle.translated("making a producer"):
             self._client: Any = Producer(self._handle.settings())
         self._transactions = Transactions(self._client, self._handle)

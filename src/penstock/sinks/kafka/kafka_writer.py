@@ -62,7 +62,7 @@ class KafkaWriter(Writer["KafkaSink"]):
         with Admin(self._target) as admin:
             if not admin.topic_ids([self.sink.topic]):
                 admin.create_topic(self.sink.topic, config=self.topic_config())
-            self._limit = largest_record(admin, self.sink.topic)
+            self._limit = admin.largest_record(self.sink.topic)
 
     def topic_config(self) -> dict[str, Any]:
         """Return the configuration of a topic that has to be made."""
@@ -174,12 +174,6 @@ class KafkaWriter(Writer["KafkaSink"]):
             "message.max.bytes": max(1000, min(self._limit, 1_000_000_000)),
             "batch.size": max(1000, min(self._limit - _OVERHEAD, 1_000_000)),
         }
-
-
-def largest_record(admin: Admin, topic: str) -> int | None:
-    """Return how many bytes a topic's record may have; None where the broker does not say."""
-    settings = {each.name: each.value for each in admin.topic_settings(topic)}
-    return int(settings.get("max.message.bytes") or 0) or None
 
 
 def _newest(whole: Stored | None, by_partition: dict[Partition, Stored]) -> LastWrite | None:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Connection
 from penstock.encode.format_options import JSON_FORMAT
-from penstock.errors import PenstockError, TransientError
 from penstock.kafka import Admin, Consumer, Producer
 from penstock.kafka.consuming.loops import read_span
 from penstock.pipeline import Batch, Offsets, Opening, Writer
 from penstock.pipeline.record_store import NewRecord, RecordStore, StoredRecord
-from penstock.sinks.kafka.kafka_writer import KafkaWriter, largest_record
+from penstock.sinks.kafka.kafka_writer import KafkaWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -68,7 +67,7 @@ class TopicStore(RecordStore):
         """Send records, and wait until all in-sync replicas have them."""
         topic = self._sink.topic
         with Admin(self._connection) as admin:
-            size = max(_largest_in(admin, topic), 1_000_000)
+            size = max(admin.largest_record(topic) or 0, 1_000_000)
         with Producer(self._connection, acks="all", message_max_bytes=size) as producer:
             for record in records:
                 producer.produce(topic, record.key, record.value, headers=record.headers)
@@ -90,15 +89,5 @@ class _RecordWriter(KafkaWriter):
         """Leave space for the headers that are added to a record."""
         topics = {topic for topic, _ in self.opening.partitions}
         with Admin(self.opening.connection) as admin:
-            largest = max((_largest_in(admin, topic) for topic in topics), default=0)
+            largest = max((admin.largest_record(topic) or 0 for topic in topics), default=0)
         return {"max.message.bytes": largest + _HEADERS} if largest else {}
-
-
-def _largest_in(admin: Admin, topic: str) -> int:
-    """Return how many bytes a topic's record may have; 0 where that cannot be known."""
-    try:
-        return largest_record(admin, topic) or 0
-    except TransientError:
-        raise
-    except PenstockError:
-        return 0  # gone meanwhile, or this user may not see its settings
