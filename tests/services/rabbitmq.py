@@ -96,10 +96,11 @@ class RabbitMq(Server):
     def publish(self, queue: str, bodies: Sequence[bytes], **properties: Any) -> None:
         """Put messages into a queue; the number of each is its message id."""
         with self.channel() as channel:
+            channel.tx_select()
             for number, body in enumerate(bodies):
                 given = {"delivery_mode": 2, "message_id": str(number), **properties}
                 channel.basic_publish("", queue, body, pika.BasicProperties(**given))
-            channel.queue_declare(queue, passive=True)  # a round trip: all are there
+            channel.tx_commit()  # all are on the disk: they outlast a kill
 
     def depth(self, queue: str) -> int:
         """Return how many messages wait in a queue."""
