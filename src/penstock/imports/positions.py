@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,8 +19,10 @@ from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
 from penstock.kafka import Admin
 from penstock.kafka.handle import Handle
+from penstock.kafka.kafka_errors import code_of
 from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
 from penstock.pipeline.importing import POSITIONS, Place, Position, key_of
+from penstock.retry import retry
 
 TOPIC = POSITIONS
 SHORT = {"transaction.timeout.ms": 30_000, "message.timeout.ms": 20_000}
@@ -30,6 +33,14 @@ _PATIENCE = 150.0
 _SUSPECT = 2.0
 _ANSWER = 10.0
 _AT_ONCE = 10_000
+_PAUSE = 0.2
+# How long a broker that has just started may not know its topics.
+_STARTING = 30.0
+_UNKNOWN = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
 _WHERE = TOPIC, 0
 
 
@@ -150,7 +161,7 @@ class Positions:
         known = known or Known()
         found = Known(dict(known.positions), known.claim, known.until)
         # With what is not committed yet: the own reading ends where the oldest open transaction begins.
-        end = self._ends.at(LATEST, [_WHERE])[_WHERE]
+        end = self._end()
         _require_same_topic(known.until, end)
         heard = began = time.monotonic()
         deadline = began + _PATIENCE
@@ -170,9 +181,22 @@ class Positions:
                     on_open = None
                 elif time.monotonic() - heard > _ANSWER / 2:
                     # Is it a transaction that is open, or a broker that is away? The latter raises.
-                    self._ends.at(LATEST, [_WHERE])
+                    self._end()
                     heard = time.monotonic()
         return found
+
+    def _end(self) -> int:
+        """Return the end of the topic, with what is not committed yet."""
+
+        def again(error: Exception) -> float | None:
+            if not isinstance(error, PenstockError) or code_of(error) not in _UNKNOWN:
+                return None
+            # Raises where no broker answers. One that has just started may know no topics yet.
+            self._ends.look_anew()
+            return _PAUSE
+
+        ask = partial(self._ends.at, LATEST, [_WHERE])
+        return retry(ask, again, within=_STARTING)[_WHERE]
 
     def _take(self, messages: Iterable[Message], name: str | None, found: Known) -> None:
         for message in messages:
