@@ -40,9 +40,7 @@ class Shares:
     free: dict[str, float]
 
 
-def shares(
-    total: int, runs: Iterable[RunRow], workers: Sequence[WorkerRow], now: float
-) -> Shares:
+def shares(total: int, runs: Iterable[RunRow], workers: Sequence[WorkerRow], now: float) -> Shares:
     """Return the shares of these workers in `total` deployments."""
     counts = {worker.id: 0 for worker in workers}
     for run in runs:
@@ -64,9 +62,7 @@ def is_alive(worker: WorkerRow, now: float) -> bool:
     return abs(now - worker.seen) < SILENT
 
 
-def to_claim(
-    me: str, free: Sequence[RunRow], known: Shares, now: float, rules: Rules
-) -> list[str]:
+def to_claim(me: str, free: Sequence[RunRow], known: Shares, now: float, rules: Rules) -> list[str]:
     """Return the names of the free deployments that a worker should claim now."""
     room = max(0, math.ceil(known.free[me]) - known.counts[me])
     ordered = sorted(free, key=lambda run: _preference(run.deployment, me, known.counts))
@@ -94,9 +90,7 @@ def to_move(me: str, mine: Sequence[RunRow], known: Shares, rules: Rules) -> lis
     share = known.even[me]
     excess = len(mine) - math.ceil(share)
     needed = sum(
-        max(0, math.floor(known.even[id]) - count)
-        for id, count in known.counts.items()
-        if id != me
+        max(0, math.floor(known.even[id]) - count) for id, count in known.counts.items() if id != me
     )
     if excess < max(2, share * rules.tolerance) or not needed:
         return []

@@ -15,7 +15,9 @@ from penstock.errors import ConfigError, SetupError
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KEY = re.compile(r"[A-Za-z0-9+/]{43}=")
-_TITLE = "# Keys of Penstock's control plane, the newest first. Without them stored secrets are lost."
+_TITLE = (
+    "# Keys of Penstock's control plane, the newest first. Without them stored secrets are lost."
+)
 
 
 def key_id(key: bytes) -> bytes:
@@ -60,8 +62,8 @@ class KeyFile:
         keys = [line for line in lines if line and not line.startswith("#")]
         if not keys or not all(map(_KEY.fullmatch, keys)):
             raise ConfigError(
-                f"{self.path} is not a file of keys: each line is a key of 32 bytes in Base64; restore it "
-                "from a backup"
+                f"{self.path} is not a file of keys: each line is a key of 32 bytes in Base64; "
+                "restore it from a backup"
             )
         return [b64decode(line) for line in keys]
 

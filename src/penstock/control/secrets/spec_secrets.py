@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.config.secrets import MASK, is_secret_key, mask, remember_secret
-from penstock.control.secrets.secret_options import secret_options
 from penstock.control.secrets.sealing import SEALED, Sealer, is_sealed
+from penstock.control.secrets.secret_options import secret_options
 from penstock.control.secrets.yaml_scalars import Document, Path, Scalar
 from penstock.errors import ConfigError
 
 # Without a default: that would be a value.
 _REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+)\}")
-_PURE = re.compile(rf"(?:(?:basic|bearer|digest|negotiate)\s+)?(?:{re.escape(MASK)})?", re.IGNORECASE)
+_PURE = re.compile(
+    rf"(?:(?:basic|bearer|digest|negotiate)\s+)?(?:{re.escape(MASK)})?", re.IGNORECASE
+)
 _BETWEEN = re.compile(r"\$\{sealed:")
 
 
@@ -130,8 +132,8 @@ class SpecSecrets:
         if isinstance(value, str) and MASK in value:
             where = ".".join(map(str, scalar.path))
             raise ConfigError(
-                f"the definition of {deployment!r} has a masked value at {where}, and no stored secret is "
-                "shown like that there; give the value, ${env:NAME} or ${file:PATH}"
+                f"the definition of {deployment!r} has a masked value at {where}, and no stored secret "
+                "is shown like that there; give the value, ${env:NAME} or ${file:PATH}"
             )
         secret = _is_secret(value, is_named=_is_named_secret(scalar.names, options))
         return self._sealer.seal(deployment, value) if secret else None

@@ -36,7 +36,7 @@ class Scalar:
         if self.node.tag == _TEXT:
             return self.node.value
         try:
-            return yaml.SafeLoader("").construct_object(self.node)  # type: ignore[no-untyped-call]
+            return yaml.SafeLoader("").construct_object(self.node)
         except (ValueError, yaml.YAMLError):
             return self.node.value
 
@@ -66,7 +66,7 @@ class Document:
     def data(self) -> Any:
         """Return the data of the document, with the replaced scalars."""
         loader = yaml.SafeLoader("")
-        return None if self.root is None else loader.construct_document(self.root)  # type: ignore[no-untyped-call]
+        return None if self.root is None else loader.construct_document(self.root)
 
     def replace(self, scalar: Scalar, text: str) -> None:
         """Replace a value by a text."""

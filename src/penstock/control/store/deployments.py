@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,23 @@ _LONGEST_SPEC = 1_000_000
 
 class ChangedError(ConfigError):
     """A deployment has changed since it was read: read it again, and decide again."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    name: str
+    kind: Kind
+    spec: str
+    labels: str
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A transaction that changes a deployment, the number of its event, and who asked for it."""
+
+    session: sa.Connection
+    number: int
+    by: str
 
 
 class Deployments:
@@ -59,21 +77,20 @@ class Deployments:
         """
         _check_name(name)
         _check_spec(name, spec)
-        written = _labels_text(labels or {})
+        given = _Given(name, kind, spec, _labels_text(labels or {}))
         with self._database.write() as session:
-            number = next_number(session)
+            change = _Change(session, next_number(session), by)
             before = self._find(session, name)
             _check_revision(name, before, expected)
             if before is None:
-                started = desired or Desired.RUNNING
-                return self._add(session, number, (name, kind, spec, written), started, by, above)
+                return self._add(change, given, desired or Desired.RUNNING, above)
             _refuse_deleted(before)
             if before.kind is not kind:
                 raise ConfigError(
                     f"{name!r} is a {before.kind.value}, and a {kind.value} was given; delete it first, "
                     "or choose another name"
                 )
-            return self._replace(session, number, before, (spec, written), desired, by)
+            return self._replace(change, before, given, desired)
 
     def set_desired(
         self, name: str, desired: Desired, *, by: str, expected: int | None = None
@@ -141,28 +158,18 @@ class Deployments:
                 session.execute(table.delete().where(table.c.deployment == name))
             return True
 
-    def _add(
-        self,
-        session: sa.Connection,
-        number: int,
-        given: tuple[str, Kind, str, str],
-        desired: Desired,
-        by: str,
-        above: int,
-    ) -> DeploymentRow:
-        name, kind, spec, labels = given
-        now = self._database.now
-        values = {"kind": kind.value, "spec": spec, "labels": labels, "generation": 1}
+    def _add(self, change: _Change, given: _Given, desired: Desired, above: int) -> DeploymentRow:
+        now, name, session, by = self._database.now, given.name, change.session, change.by
+        values = {"kind": given.kind.value, "spec": given.spec, "labels": given.labels}
         stamps = {"created": now, "created_by": by, "changed": now, "changed_by": by}
-        session.execute(
-            DEPLOYMENTS.insert().values(
-                name=name, **values, **stamps, round=0, revision=number, desired=desired.value
-            )
-        )
-        session.execute(SPECS.insert().values(deployment=name, **values, at=now, by=by))
+        numbers = {"generation": 1, "round": 0, "revision": change.number}
+        added = DEPLOYMENTS.insert().values(name=name, desired=desired.value, **values)
+        session.execute(added.values(**stamps, **numbers))
+        stored = SPECS.insert().values(deployment=name, generation=1, **values, at=now, by=by)
+        session.execute(stored)
         session.execute(COUNTERS.insert().values(deployment=name))
         self._start_run(session, name, above)
-        self._events.insert(session, number, name, "created", f"created by {by}")
+        self._events.insert(session, change.number, name, "created", f"created by {by}")
         return self._require(session, name)
 
     def _start_run(self, session: sa.Connection, name: str, above: int) -> None:
@@ -180,53 +187,45 @@ class Deployments:
         )
 
     def _replace(
-        self,
-        session: sa.Connection,
-        number: int,
-        before: DeploymentRow,
-        given: tuple[str, str],
-        desired: Desired | None,
-        by: str,
+        self, change: _Change, before: DeploymentRow, given: _Given, desired: Desired | None
     ) -> DeploymentRow:
-        spec, labels = given
+        session, by, name = change.session, change.by, before.name
         changed: dict[str, Any] = {}
-        if (spec, labels) != (before.spec, _labels_text(before.labels)):
+        if (given.spec, given.labels) != (before.spec, _labels_text(before.labels)):
             generation = before.generation + 1
-            changed = {"spec": spec, "labels": labels, "generation": generation}
+            changed = {"spec": given.spec, "labels": given.labels, "generation": generation}
             stamps = {"at": self._database.now, "by": by, "kind": before.kind.value}
-            session.execute(SPECS.insert().values(deployment=before.name, **changed, **stamps))
-            self._events.insert(
-                session, number, before.name, "changed", f"generation {generation} by {by}"
-            )
-        if desired not in (None, before.desired):
+            session.execute(SPECS.insert().values(deployment=name, **changed, **stamps))
+            text = f"generation {generation} by {by}"
+            self._events.insert(session, change.number, name, "changed", text)
+        if desired is not None and desired is not before.desired:
+            change = replace(change, number=next_number(session)) if changed else change
             changed["desired"] = desired.value
-            number = next_number(session) if "spec" in changed else number
             text = f"{desired.value}, asked for by {by}"
-            self._events.insert(session, number, before.name, desired.value, text)
+            self._events.insert(session, change.number, name, desired.value, text)
         if changed:
-            self._update(session, before.name, number, by, changed)
-        return self._require(session, before.name)
+            self._update(change, name, changed)
+        return self._require(session, name)
 
     def _change(
         self, name: str, by: str, expected: int | None, kind: str, **changed: Any
     ) -> DeploymentRow:
         with self._database.write() as session:
-            number = next_number(session)
+            change = _Change(session, next_number(session), by)
             before = self._require(session, name)
             _check_revision(name, before, expected)
             if changed.get("desired") == before.desired.value:
                 return before
             _refuse_deleted(before)
-            self._update(session, name, number, by, changed)
-            self._events.insert(session, number, name, kind, f"{kind}, asked for by {by}")
+            self._update(change, name, changed)
+            self._events.insert(session, change.number, name, kind, f"{kind}, asked for by {by}")
             return self._require(session, name)
 
-    def _update(
-        self, session: sa.Connection, name: str, number: int, by: str, changed: dict[str, Any]
-    ) -> None:
-        stamps = {"revision": number, "changed": self._database.now, "changed_by": by}
+    def _update(self, change: _Change, name: str, changed: dict[str, Any]) -> None:
+        now = self._database.now
+        stamps = {"revision": change.number, "changed": now, "changed_by": change.by}
         same = DEPLOYMENTS.update().where(DEPLOYMENTS.c.name == name)
-        session.execute(same.values(**changed, **stamps))
+        change.session.execute(same.values(**changed, **stamps))
 
     def _find(self, session: sa.Connection, name: str) -> DeploymentRow | None:
         row = session.execute(sa.select(DEPLOYMENTS).where(DEPLOYMENTS.c.name == name)).mappings()

@@ -26,9 +26,7 @@ def next_number(session: sa.Connection) -> int:
     different orders would wait for each other.
     """
     counted = SEQUENCE.update().where(SEQUENCE.c.name == _NUMBERS)
-    result = session.execute(
-        counted.values(value=SEQUENCE.c.value + 1).returning(SEQUENCE.c.value)
-    )
+    result = session.execute(counted.values(value=SEQUENCE.c.value + 1).returning(SEQUENCE.c.value))
     return int(result.scalar_one())
 
 

@@ -22,7 +22,7 @@ _LONGEST_ERROR = 10_000
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimedLease:
     """A lease that a worker has just received: what to run, under which token."""
 
     deployment: str
@@ -51,16 +51,16 @@ class Leases:
         self._now = database.now
         self.length = length
 
-    def claim(self, deployment: str, worker: str, stalled: Stalled | None = None) -> Claim | None:
+    def claim(
+        self, deployment: str, worker: str, stalled: Stalled | None = None
+    ) -> ClaimedLease | None:
         """Claim a deployment that no worker holds; return None where another worker was faster.
 
         A deployment that is to be deleted can be claimed, too: one worker removes its state.
         """
         free = sa.or_(RUNS.c.worker == FREE, RUNS.c.lease_until <= self._now)
         if stalled is not None:
-            unchanged = sa.and_(
-                RUNS.c.token == stalled.token, RUNS.c.renewals == stalled.renewals
-            )
+            unchanged = sa.and_(RUNS.c.token == stalled.token, RUNS.c.renewals == stalled.renewals)
             free = sa.or_(free, unchanged)
         same = DEPLOYMENTS.c.name == deployment
         wanted = DEPLOYMENTS.c.desired.in_((Desired.RUNNING.value, Desired.DELETED.value))
@@ -93,7 +93,10 @@ class Leases:
         )
         with self._database.write() as session:
             row = session.execute(claimed).one_or_none()
-        return None if row is None else Claim(*row[:4], Desired(row[4]))
+        if row is None:
+            return None
+        name, token, generation, round, desired = row
+        return ClaimedLease(name, token, generation, round, Desired(desired))
 
     def renew(self, worker: str, load: float = 0.0) -> dict[str, int]:
         """Renew all leases of a worker, and its heartbeat; return the tokens that it holds, by name.
@@ -109,14 +112,15 @@ class Leases:
                 renewed.values(**values).returning(RUNS.c.deployment, RUNS.c.token)
             ).all()
             session.execute(heartbeat.values(seen=self._now, load=load))
-        return {name: token for name, token in rows}
+        return {row.deployment: row.token for row in rows}
 
     def release(
         self, deployment: str, worker: str, token: int, state: str, error: str | None = None
     ) -> bool:
         """Give a lease back, with the state in which the run ended; return whether it was held."""
         ended = {"worker": FREE, "lease_until": self._now, "lapses": 0}
-        return self._update(deployment, worker, token, **ended, **self._seen(state, error))
+        held = self._mine(deployment, worker, token)
+        return self._did(held.values(**ended, **self._seen(state, error)))
 
     def report(
         self,
@@ -134,9 +138,8 @@ class Leases:
         optional = {"generation": generation, "round": round, "restarts": restarts}
         given = {name: value for name, value in optional.items() if value is not None}
         progress = {"lapses": 0} if state == State.RUNNING.value else {}
-        return self._update(
-            deployment, worker, token, **given, **progress, **self._seen(state, error)
-        )
+        held = self._mine(deployment, worker, token)
+        return self._did(held.values(**given, **progress, **self._seen(state, error)))
 
     def advance(self, deployment: str, worker: str, token: int, above: int = 0) -> int | None:
         """Return a new token for the holder, greater than `above`; None if the lease was lost.
@@ -156,9 +159,7 @@ class Leases:
         """
         ended = RUNS.update().where(RUNS.c.worker == worker, RUNS.c.lease_until > self._now)
         with self._database.write() as session:
-            rows = session.execute(
-                ended.values(lease_until=self._now).returning(RUNS.c.deployment)
-            )
+            rows = session.execute(ended.values(lease_until=self._now).returning(RUNS.c.deployment))
             return sorted(name for (name,) in rows)
 
     def get(self, deployment: str) -> RunRow | None:
@@ -173,14 +174,13 @@ class Leases:
         with self._database.read() as session:
             return [RunRow(**row) for row in session.execute(query).mappings()]
 
-    def _mine(self, deployment: str, worker: str, token: int) -> Any:
+    def _mine(self, deployment: str, worker: str, token: int) -> sa.Update:
         held = (RUNS.c.deployment == deployment, RUNS.c.worker == worker, RUNS.c.token == token)
         return RUNS.update().where(*held)
 
-    def _update(self, deployment: str, worker: str, token: int, **values: Any) -> bool:
+    def _did(self, update: sa.Update) -> bool:
         with self._database.write() as session:
-            done: Any = session.execute(self._mine(deployment, worker, token).values(**values))
-            return bool(done.rowcount)
+            return bool(session.execute(update).rowcount)
 
     def _seen(self, state: str, error: str | None) -> dict[str, Any]:
         if error is None:

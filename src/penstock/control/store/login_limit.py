@@ -46,7 +46,7 @@ class LoginLimit:
         """
         with self._database.write() as session:
             now = float(session.execute(sa.select(self._database.now)).scalar_one())
-            # Half a day after the last wait an attempt is forgotten; a clock that was set back counts, too.
+            # Attempts are forgotten after half a day, also if the clock was set back since.
             old = sa.func.abs(LOGINS.c.until - now) > max(43_200, 2 * self._limits.longest)
             session.execute(LOGINS.delete().where(old))
             waits = [
@@ -67,7 +67,10 @@ class LoginLimit:
     def _keys(self, user: str, address: str) -> dict[str, int]:
         # A digest: passwords are typed into the field of the name, too.
         who = hashlib.sha256(f"{user}\n{address}".encode("utf-8", "surrogatepass")).hexdigest()
-        return {f"address:{address[:100]}": self._limits.of_address, f"user:{who}": self._limits.of_user}
+        return {
+            f"address:{address[:100]}": self._limits.of_address,
+            f"user:{who}": self._limits.of_user,
+        }
 
     def _attempt(self, session: sa.Connection, now: float, key: str, free: int) -> float:
         """Count an attempt; return for how long it has to wait. One that waits does not count."""

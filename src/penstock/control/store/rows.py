@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+
+import sqlalchemy as sa
 
 FREE = ""
 """The worker of a run that no worker holds."""
@@ -52,7 +52,7 @@ class DeploymentRow:
     changed_by: str
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> DeploymentRow:
+    def of(cls, row: sa.RowMapping) -> DeploymentRow:
         """Read a row of the table."""
         read = {"kind": Kind(row["kind"]), "desired": Desired(row["desired"])}
         return cls(**{**row, **read, "labels": json.loads(row["labels"])})
@@ -71,7 +71,7 @@ class SpecRow:
     by: str
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> SpecRow:
+    def of(cls, row: sa.RowMapping) -> SpecRow:
         """Read a row of the table."""
         return cls(**{**row, "kind": Kind(row["kind"]), "labels": json.loads(row["labels"])})
 

@@ -17,8 +17,6 @@ from penstock.control.store.tables import SAMPLES
 SERIES = {10: 3600, 60: 86_400}
 """The length of a point, and for how long points of that length are stored, in seconds."""
 _FUTURE = 86_400
-# The parameters of one statement are limited: SQLite allows 32,766.
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -58,16 +56,14 @@ class Samples:
             for name, sample in sorted(samples.items())
         ]
         with self._database.write() as session:
-            for start in range(0, len(rows), _AT_ONCE):
-                session.execute(self._upsert(rows[start : start + _AT_ONCE]))
+            if rows:
+                session.execute(self._upsert(), rows)
             self._thin(session, now)
 
-    def _upsert(self, rows: list[dict[str, object]]) -> sa.Executable:
-        insert = self._database.upsert(SAMPLES).values(rows)
+    def _upsert(self) -> sa.Executable:
+        insert = self._database.upsert(SAMPLES)
         given = insert.excluded
-        greater = sa.case(
-            (SAMPLES.c.most_lag < given.lag, given.lag), else_=SAMPLES.c.most_lag
-        )
+        greater = sa.case((SAMPLES.c.most_lag < given.lag, given.lag), else_=SAMPLES.c.most_lag)
         latest = {name: given[name] for name in Sample.__dataclass_fields__}
         statement: sa.Executable = insert.on_conflict_do_update(
             index_elements=["deployment", "resolution", "at"], set_={**latest, "most_lag": greater}

@@ -141,7 +141,9 @@ class Tokens:
     ) -> tuple[str, TokenRow]:
         """Return a new token, which is not shown again, and its row; `seconds` until it expires."""
         if seconds is not None and seconds <= 0:
-            raise ConfigError(f"a token cannot expire after {seconds} seconds; give a positive number")
+            raise ConfigError(
+                f"a token cannot expire after {seconds} seconds; give a positive number"
+            )
         token, id = new_token(), token_hex(8)
         expires = None if seconds is None else self._database.now + seconds
         limits = read_grants(grants)

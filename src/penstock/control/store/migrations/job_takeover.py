@@ -18,7 +18,7 @@ from penstock.jobs.job_row import JobRow
 Seal = Callable[[str, Any], Any]
 """Returns data of a deployment of this name with its secrets encrypted."""
 UNCLEAN = 1
-"""SQLite's user_version while rows with secrets in the clear are deleted, and their pages not rewritten."""
+"""SQLite's user_version while deleted rows with secrets are still in pages of the file."""
 _STOPPED = "STOPPED"
 
 
@@ -34,7 +34,9 @@ _DEPLOYMENTS = _table(
     "created", "created_by", "changed", "changed_by",
 )  # fmt: skip
 _SPECS = _table("specs", "deployment", "generation", "kind", "spec", "labels", "at", "by")
-_RUNS = _table("runs", "deployment", "state", "token", "lease_until", "generation", "error", "failed")
+_RUNS = _table(
+    "runs", "deployment", "state", "token", "lease_until", "generation", "error", "failed"
+)
 _COUNTERS = _table(
     "counters", "deployment", "epoch", "batch", "batches", "records", "rows", "failed", "rate",
     "last_batch", "last_error", "last_failed",
@@ -58,7 +60,8 @@ def take_over_jobs(session: sa.Connection, seal: Seal, now: Any) -> list[str]:
     second = int(session.execute(sa.select(now)).scalar_one())
     for job in jobs:
         _move(session, job, seal, second)
-    _discard(session)
+    if jobs:
+        _discard(session)
     return [job.name for job in jobs]
 
 
@@ -86,7 +89,9 @@ def _move(session: sa.Connection, job: JobRow, seal: Seal, second: int) -> None:
     stored = _SPECS.insert().values(deployment=job.name, **common, at=job.created, by=job.user)
     session.execute(stored)
     session.execute(_RUNS.insert().values(**_run_of(job, second)))
-    counts = {name: getattr(job, name) for name in _COUNTERS.c.keys() if name != "deployment"}
+    counts = {
+        each.name: getattr(job, each.name) for each in _COUNTERS.c if each.name != "deployment"
+    }
     session.execute(_COUNTERS.insert().values(deployment=job.name, **counts))
 
 
@@ -131,7 +136,13 @@ def _moved_events(session: sa.Connection, name: str) -> int:
     last = int(session.execute(sa.select(_SEQUENCE.c.value)).scalar_one())
     first = last - len(events)
     rows = [
-        {"number": first + n, "deployment": name, "kind": "job", "text": event["text"], "at": event["at"]}
+        {
+            "number": first + n,
+            "deployment": name,
+            "kind": "job",
+            "text": event["text"],
+            "at": event["at"],
+        }
         for n, event in enumerate(events)
     ]
     moved = {"deployment": name, "kind": "created", "text": "taken over from the stored jobs"}

@@ -56,9 +56,4 @@ def upgrade() -> None:
     existing = {column["name"] for column in sa.inspect(session).get_columns(JOBS.name)}
     for name in ("host", "pid", "owner"):
         if name not in existing:
-            column = JOBS.c[name]
-            default = column.server_default
-            op.add_column(
-                JOBS.name,
-                sa.Column(name, column.type, nullable=False, server_default=default.arg),
-            )
+            op.add_column(JOBS.name, JOBS.c[name]._copy())
