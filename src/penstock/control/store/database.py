@@ -37,7 +37,7 @@ _POSTGRESQL: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
     "options": "-c statement_timeout=30s -c lock_timeout=10s "
-    "-c idle_in_transaction_session_timeout=10s",
+    "-c idle_in_transaction_session_timeout=5s",
 }
 
 
