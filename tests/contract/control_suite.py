@@ -35,7 +35,9 @@ def deploy(store: ControlStore, name: str = "orders", **more: Any) -> Any:
 
 
 def done(epoch: int, batch: int, **more: Any) -> Done:
-    return Done(Mark(epoch, batch, 0), **({"records": 10, "rows": 9, "failed": 0, "seconds": 1.0} | more))
+    return Done(
+        Mark(epoch, batch, 0), **({"records": 10, "rows": 9, "failed": 0, "seconds": 1.0} | more)
+    )
 
 
 def lapse(store: ControlStore, name: str = "orders") -> None:
@@ -63,7 +65,11 @@ class DeploymentsSuite:
 
         assert (row.generation, row.spec, row.changed_by) == (3, SPEC.format("orders"), "cid")
         history = store.deployments.history("orders")
-        assert [(each.generation, each.by) for each in history] == [(1, "ann"), (2, "bob"), (3, "cid")]
+        assert [(each.generation, each.by) for each in history] == [
+            (1, "ann"),
+            (2, "bob"),
+            (3, "cid"),
+        ]
         with pytest.raises(ConfigError, match="has no generation 9; it has 1, 2, 3"):
             store.deployments.rollback("orders", 9, by="cid")
 
@@ -71,7 +77,9 @@ class DeploymentsSuite:
         read = deploy(store).revision
         store.deployments.set_desired("orders", Desired.PAUSED, by="bob", expected=read)
 
-        with pytest.raises(ChangedError, match=r"was changed by bob \(revision 2\) since revision 1"):
+        with pytest.raises(
+            ChangedError, match=r"was changed by bob \(revision 2\) since revision 1"
+        ):
             store.deployments.put("orders", Kind.PIPELINE, "mine", by="ann", expected=read)
         with pytest.raises(ChangedError):
             deploy(store, expected=0)
@@ -110,7 +118,9 @@ class DeploymentsSuite:
         assert again.token > first.token + 1
         assert store.counters.get("orders").records == 0
 
-    def test_only_the_holder_removes_and_only_what_is_to_be_deleted(self, store: ControlStore) -> None:
+    def test_only_the_holder_removes_and_only_what_is_to_be_deleted(
+        self, store: ControlStore
+    ) -> None:
         deploy(store)
         lease = store.leases.claim("orders", "w")
         assert lease
@@ -185,7 +195,9 @@ class LeasesSuite:
             lapse(store)
         assert tokens == list(range(tokens[0], tokens[0] + 4))
 
-    def test_tokens_start_after_the_epochs_that_clocks_have_numbered(self, store: ControlStore) -> None:
+    def test_tokens_start_after_the_epochs_that_clocks_have_numbered(
+        self, store: ControlStore
+    ) -> None:
         now = store.database.time()
         deploy(store)
         deploy(store, "old", above=9_000_000_000)
@@ -229,7 +241,9 @@ class LeasesSuite:
         store.workers.join("w", "host", 1)
         statements()
 
-        assert store.leases.renew("w", 0.5) == {each.deployment: each.token for each in held if each}
+        assert store.leases.renew("w", 0.5) == {
+            each.deployment: each.token for each in held if each
+        }
         sent = [text for text in statements() if text.startswith("UPDATE")]
         assert [text.split()[1] for text in sent] == ["penstock_runs", "penstock_workers"]
         (worker,) = store.workers.all()
@@ -241,7 +255,9 @@ class LeasesSuite:
         deploy(store)
         statements()
         store.leases.claim("orders", "w")
-        assert [text.split()[0] for text in statements() if not text.startswith("BEGIN")] == ["UPDATE"]
+        assert [text.split()[0] for text in statements() if not text.startswith("BEGIN")] == [
+            "UPDATE"
+        ]
 
     def test_a_lease_that_ran_out_can_be_renewed_until_another_worker_has_it(
         self, store: ControlStore
@@ -332,7 +348,7 @@ class LeasesSuite:
         store.workers.join("w", "host", 1, capacity=2)
         store.workers.join("v", "host", 2)
         assert store.workers.drain("w")
-        assert not store.workers.drain("nobody-else")
+        assert not store.workers.drain("another")
         assert {row.id: row.draining for row in store.workers.all()} == {"w": True, "v": False}
         store.workers.leave("w")
         assert store.workers.forget_silent(60) == []
@@ -427,7 +443,9 @@ class EventsSuite:
         seen: list[int] = []
         with ThreadPoolExecutor(9) as pool:
             writers = [
-                pool.submit(lambda n=n: [store.events.add(f"d{n}", "state", "x") for _ in range(12)])
+                pool.submit(
+                    lambda n=n: [store.events.add(f"d{n}", "state", "x") for _ in range(12)]
+                )
                 for n in range(8)
             ]
             while not all(writer.done() for writer in writers):
@@ -505,7 +523,9 @@ class AccessSuite:
         assert store.tokens.revoke(row.id)
         assert store.tokens.check(token) is None
 
-    def test_a_token_expires_by_the_databases_clock(self, store: ControlStore, users: Users) -> None:
+    def test_a_token_expires_by_the_databases_clock(
+        self, store: ControlStore, users: Users
+    ) -> None:
         users.add("ann", "correct horse", ["viewer"])
         token, _ = store.tokens.create("ann", "ci", grants=["viewer"], seconds=60)
         with store.database.write() as session:

@@ -33,6 +33,7 @@ V1 = Path(__file__).parents[1] / "unit/control/data/jobs-v1.sqlite"
 """Made by `penstock.jobs.Store` of the commit before the control plane."""
 NAMES = ["clicks", "orders", "quotes", "ticks", "trades"]
 
+
 def start_migration(place: str, keys: KeyFile, kill_after: int = 0) -> int:
     """Migrate in another process, which is killed before this many statements; return its number."""
     if (pid := os.fork()) != 0:
@@ -65,7 +66,9 @@ def rows_of_v1() -> dict[str, list[dict[str, Any]]]:
     with sqlite3.connect(f"file:{V1}?mode=ro&immutable=1", uri=True) as session:
         session.row_factory = sqlite3.Row
         names = ("penstock_jobs", "penstock_job_events")
-        return {name: [dict(row) for row in session.execute(f"SELECT * FROM {name}")] for name in names}
+        return {
+            name: [dict(row) for row in session.execute(f"SELECT * FROM {name}")] for name in names
+        }
 
 
 class MigrationSuite:

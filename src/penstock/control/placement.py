@@ -21,10 +21,10 @@ SILENT = 15.0
 class Rules:
     """The numbers of the placement."""
 
-    # So many claims at a time: what a worker cannot start soon is better started elsewhere.
+    # This many claims at a time: what a worker cannot start soon is better started elsewhere.
     most_claims: int = 16
     most_moves: int = 2
-    # After so many seconds any worker may claim a deployment, whatever its share is: the worker whose
+    # After this many seconds any worker may claim a deployment, whatever its share is: the worker whose
     # share it would be may be unable to claim.
     patience: float = 10.0
     # A worker gives runs up if it has this many more than its share, as a part of it, and at least two.

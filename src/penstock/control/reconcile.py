@@ -48,7 +48,7 @@ def reconcile(
 
 
 def delay_after(lapses: int) -> float:
-    """Return how long a deployment waits after so many workers in a row died with it.
+    """Return how long a deployment waits after this many workers in a row died with it.
 
     >>> [delay_after(lapses) for lapses in (0, 1, 2, 3, 4, 9)]
     [0.0, 0.0, 5.0, 10.0, 20.0, 60.0]

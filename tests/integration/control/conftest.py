@@ -17,6 +17,7 @@ from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
 from penstock.control.store.tables import METADATA, SEQUENCE
 
+
 def create(postgres: Postgres, name: str) -> str:
     """Create a database, and return its address with the password."""
     with psycopg.connect(postgres.dsn("postgres"), autocommit=True) as session:

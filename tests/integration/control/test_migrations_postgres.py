@@ -23,7 +23,10 @@ def v1(empty_url: str) -> str:
     with database.write() as session:
         v001_job_store.METADATA.create_all(session)
         for table, rows in rows_of_v1().items():
-            typed = [row | ({"cancelled": bool(row["cancelled"])} if "cancelled" in row else {}) for row in rows]
+            typed = [
+                row | ({"cancelled": bool(row["cancelled"])} if "cancelled" in row else {})
+                for row in rows
+            ]
             session.execute(v001_job_store.METADATA.tables[table].insert(), typed)
     database.close()
     return empty_url

@@ -139,7 +139,9 @@ def test_claims_that_wait_for_each_other_decide_by_the_time_after_the_wait(
         from penstock.control.store.tables import RUNS
 
         session.execute(
-            RUNS.update().values(worker="w", lease_until=store.database.now + 60, token=RUNS.c.token + 1)
+            RUNS.update().values(
+                worker="w", lease_until=store.database.now + 60, token=RUNS.c.token + 1
+            )
         )
         waiting = Thread(target=lambda: results.append(other.leases.claim("orders", "v")))
         waiting.start()

@@ -87,7 +87,7 @@ class Worker:
         self.look_taken = Look(view, at, self.watch.observe(others))
 
     def act(self, most: int = 10_000) -> None:
-        """Act on what was seen, maybe long ago; at most so many actions, as before a kill."""
+        """Act on what was seen, maybe long ago; at most this many actions, as before a kill."""
         if self.look_taken is None:
             return
         look, self.look_taken = self.look_taken, None
@@ -99,7 +99,9 @@ class Worker:
             self._claim(action.name, look.stalled.get(action.name))
         elif isinstance(action, Start):
             left = look.view.runs[action.name].lease_until - look.view.now
-            self._start(action.name, Local(action.token, action.generation, action.round), left, look.at)
+            self._start(
+                action.name, Local(action.token, action.generation, action.round), left, look.at
+            )
         elif isinstance(action, Restart):
             self.local[action.name] = Local(action.token, action.generation, action.round)
         elif isinstance(action, (Stop, Release)):

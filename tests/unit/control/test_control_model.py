@@ -1,4 +1,4 @@
-"""Any interleaving of workers, kills, suspensions, lost replies, outages and clocks: one holder at a time."""
+"""Any interleaving of workers, kills, suspensions, outages and clocks: one holder at a time."""
 
 from __future__ import annotations
 

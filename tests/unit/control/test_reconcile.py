@@ -15,9 +15,7 @@ NOW = 1000.0
 RUN = Desired.RUNNING
 
 
-def view(
-    wanted: dict[str, Wanted], runs: dict[str, RunRow], *workers: WorkerRow
-) -> View:
+def view(wanted: dict[str, Wanted], runs: dict[str, RunRow], *workers: WorkerRow) -> View:
     every = {name: runs.get(name, RunRow(name, lease_until=NOW)) for name in wanted}
     shown = workers or (WorkerRow("me", seen=NOW),)
     return View(NOW, wanted, every | runs, {worker.id: worker for worker in shown})
@@ -45,11 +43,18 @@ DRAINING = WorkerRow("me", seen=NOW, draining=True)
         pytest.param(view(wanted(), run("other", left=0)), {}, [Claim("a")], id="lapsed"),
         pytest.param(view(wanted(), run("other", left=-1, lapses=1)), {}, [], id="lapsed twice"),
         pytest.param(
-            view(wanted(), run("other", left=-5, lapses=1)), {}, [Claim("a")], id="lapsed twice, waited"
+            view(wanted(), run("other", left=-5, lapses=1)),
+            {},
+            [Claim("a")],
+            id="lapsed twice, waited",
         ),
         pytest.param(view(wanted(), run(FREE, lapses=9)), {}, [Claim("a")], id="released"),
-        pytest.param(view(wanted(), run("other")), MINE, [Stop("a", 5, Reason.LOST)], id="taken over"),
-        pytest.param(view(wanted(), run(token=6)), MINE, [Stop("a", 5, Reason.LOST)], id="old token"),
+        pytest.param(
+            view(wanted(), run("other")), MINE, [Stop("a", 5, Reason.LOST)], id="taken over"
+        ),
+        pytest.param(
+            view(wanted(), run(token=6)), MINE, [Stop("a", 5, Reason.LOST)], id="old token"
+        ),
         pytest.param(view({}, {}), MINE, [Stop("a", 5, Reason.LOST)], id="gone"),
         pytest.param(
             view(wanted(Desired.PAUSED), run()), MINE, [Stop("a", 5, Reason.PAUSED)], id="pause"
@@ -63,16 +68,26 @@ DRAINING = WorkerRow("me", seen=NOW, draining=True)
         pytest.param(view(wanted(Desired.DELETED), {}), {}, [Claim("a")], id="claim to clean up"),
         pytest.param(view(wanted(Desired.DELETED), run()), {}, [Clean("a", 5)], id="clean up"),
         pytest.param(view(wanted(Desired.PAUSED), {}), {}, [], id="paused and free"),
-        pytest.param(view(wanted(generation=2), run()), MINE, [Restart("a", 5, 2, 0)], id="new spec"),
-        pytest.param(view(wanted(round=1), run()), MINE, [Restart("a", 5, 1, 1)], id="restart"),
-        pytest.param(view(wanted(), run()), {}, [Start("a", 5, 1, 0)], id="the claim's reply was lost"),
         pytest.param(
-            view(wanted(Desired.STOPPED), run()), {}, [Release("a", 5, Reason.STOPPED)], id="held, unwanted"
+            view(wanted(generation=2), run()), MINE, [Restart("a", 5, 2, 0)], id="new spec"
+        ),
+        pytest.param(view(wanted(round=1), run()), MINE, [Restart("a", 5, 1, 1)], id="restart"),
+        pytest.param(
+            view(wanted(), run()), {}, [Start("a", 5, 1, 0)], id="the claim's reply was lost"
+        ),
+        pytest.param(
+            view(wanted(Desired.STOPPED), run()),
+            {},
+            [Release("a", 5, Reason.STOPPED)],
+            id="held, unwanted",
         ),
         pytest.param(view(wanted(), run(left=-1)), {}, [Claim("a")], id="my own lease ran out"),
         pytest.param(view(wanted(), run(FREE, state="FAILED")), {}, [], id="failed stays failed"),
         pytest.param(
-            view(wanted(generation=2), run(FREE, state="FAILED")), {}, [Claim("a")], id="failed, new spec"
+            view(wanted(generation=2), run(FREE, state="FAILED")),
+            {},
+            [Claim("a")],
+            id="failed, new spec",
         ),
         pytest.param(
             view(wanted(round=1), run(FREE, state="FAILED")), {}, [Claim("a")], id="failed, restart"
@@ -81,11 +96,17 @@ DRAINING = WorkerRow("me", seen=NOW, draining=True)
             view(wanted(), run(), DRAINING), MINE, [Stop("a", 5, Reason.DRAINING)], id="drain"
         ),
         pytest.param(
-            view(wanted(), run(), DRAINING), {}, [Release("a", 5, Reason.DRAINING)], id="drain, held"
+            view(wanted(), run(), DRAINING),
+            {},
+            [Release("a", 5, Reason.DRAINING)],
+            id="drain, held",
         ),
         pytest.param(view(wanted(), {}, DRAINING), {}, [], id="draining claims nothing"),
         pytest.param(
-            view(wanted(), {}, WorkerRow("other", seen=NOW)), {}, [], id="unknown worker claims nothing"
+            view(wanted(), {}, WorkerRow("other", seen=NOW)),
+            {},
+            [],
+            id="unknown worker claims nothing",
         ),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_lease_ends_before_the_database_ends_it(time: Time) -> None:
     time.now = 109.0
     assert not lease.is_held()
     assert lease.left() == 0
-    with pytest.raises(FencedError, match="lease of 'a' with token 7 .* not renewed in time"):
+    with pytest.raises(FencedError, match=r"lease of 'a' with token 7 .* not renewed in time"):
         lease.require()
 
 
