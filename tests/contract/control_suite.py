@@ -5,8 +5,12 @@ A file of tests for one database defines the fixture `store` and a subclass of e
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,10 +18,11 @@ import sqlalchemy as sa
 
 from penstock.control.passwords import Cost
 from penstock.control.roles import Role
-from penstock.control.store import ControlStore
+from penstock.control.store import ControlStore, Database
 from penstock.control.store import events as events_module
+from penstock.control.store.counters import Counters
 from penstock.control.store.deployments import ChangedError
-from penstock.control.store.leases import Stalled
+from penstock.control.store.leases import Leases, Stalled
 from penstock.control.store.login_limit import Limits, LoginLimit, TooManyLoginsError
 from penstock.control.store.rows import FAILED, FREE, Desired, Kind
 from penstock.control.store.samples import Sample
@@ -26,6 +31,7 @@ from penstock.control.store.users import Users
 from penstock.engine import Done
 from penstock.errors import ConfigError
 from penstock.pipeline import Mark
+from penstock.testing import eventually
 
 SPEC = "name: {}\nsource: {{kafka: t}}\nsink: discard\n"
 
@@ -597,3 +603,108 @@ class AccessSuite:
 
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(attempt, range(16))) == 3
+
+
+def place_of(store: ControlStore) -> str:
+    """Return the address of a store, for another process."""
+    return str(
+        store.database.file or store.database.engine.url.render_as_string(hide_password=False)
+    )
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Run something in another process, which is quicker to have than a new Python; return its number."""
+    if (pid := os.fork()) == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return pid
+
+
+class ProcessesSuite:
+    def test_processes_that_are_killed_at_any_moment_never_share_a_token(
+        self, store: ControlStore, tmp_path: Path
+    ) -> None:
+        names = [f"d{n}" for n in range(4)]
+        for name in names:
+            deploy(store, name)
+        place, claims = place_of(store), tmp_path / "claims"
+        claims.touch()
+
+        def work() -> None:
+            leases = Leases(Database(place), length=0.02)
+            me = f"w{os.getpid()}"
+            with claims.open("ab", buffering=0) as file:
+                while True:
+                    for name in names:
+                        if lease := leases.claim(name, me):
+                            file.write(f"{name} {lease.token}\n".encode())
+                    leases.renew(me)
+
+        workers = [fork(work) for _ in range(3)]
+        chance = Random(7)
+        try:
+            for target in range(20, 160, 20):
+                eventually(
+                    lambda target=target: claims.read_bytes().count(b"\n") > target, every=0.01
+                )
+                victim = chance.randrange(3)
+                os.kill(workers[victim], signal.SIGKILL)
+                os.waitpid(workers[victim], 0)
+                workers[victim] = fork(work)
+        finally:
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+                os.waitpid(worker, 0)
+        noted = [line.split() for line in claims.read_text().splitlines()]
+        assert len({tuple(claim) for claim in noted}) == len(noted) > 140
+        # A process may be killed between its claim and its note: tokens are skipped, never used twice.
+        newest = {run.deployment: run.token for run in store.leases.all()}
+        assert all(int(token) <= newest[name] for name, token in noted)
+
+    def test_counters_are_exact_when_processes_are_killed_while_they_count(
+        self, store: ControlStore
+    ) -> None:
+        deploy(store)
+        lease = store.leases.claim("orders", "w")
+        assert lease
+        place, last = place_of(store), 60
+
+        def work() -> None:
+            """Repeat the batch that is under way, as the engine does after a kill, and go on."""
+            counters = Counters(Database(place))
+            batch = max(0, counters.get("orders").batch)
+            while batch < last:
+                counters.count("orders", lease.token, done(lease.token, batch))
+                batch += 1
+
+        chance = Random(11)
+        while (reached := store.counters.get("orders").batch) < last - 1:
+            worker = fork(work)
+            ahead = min(last - 1, reached + chance.randrange(1, 15))
+            eventually(lambda ahead=ahead: store.counters.get("orders").batch >= ahead, every=0.001)
+            os.kill(worker, signal.SIGKILL)
+            os.waitpid(worker, 0)
+        row = store.counters.get("orders")
+        assert (row.batches, row.records) == (last, 10 * last)
+
+    def test_a_process_that_is_killed_in_a_transaction_blocks_no_one(
+        self, store: ControlStore
+    ) -> None:
+        place = place_of(store)
+        reading, writing = os.pipe()
+
+        def work() -> None:
+            with Database(place).write() as session:
+                events_module.next_number(session)
+                os.write(writing, b"x")
+                signal.pause()
+
+        worker = fork(work)
+        os.read(reading, 1)
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)
+        assert store.events.add("a", "state", "x") == 1
+        os.close(reading)
+        os.close(writing)

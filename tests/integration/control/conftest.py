@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -77,8 +76,3 @@ def store(url: str, keys: KeyFile) -> Iterator[ControlStore]:
 def statements(store: ControlStore) -> Iterator[Callable[[], list[str]]]:
     with recorded_statements(store.database) as taken:
         yield taken
-
-
-@pytest.fixture
-def key_path(keys: KeyFile) -> Path:
-    return keys.path

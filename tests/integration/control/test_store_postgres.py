@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from threading import Thread
 
 import pytest
+import sqlalchemy as sa
 from tests.contract import control_suite
-from tests.contract.control_suite import deploy, done
+from tests.contract.control_suite import deploy, done, fork
 from tests.integration.control.conftest import create
 from tests.services.postgres import PASSWORD, Postgres
 
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
+from penstock.control.store.events import next_number
+from penstock.control.store.tables import RUNS
 from penstock.control.worker_lease import HeldLeases
 from penstock.errors import TransientError
 from penstock.jobs.liveness import clock
@@ -39,6 +39,9 @@ class TestEvents(control_suite.EventsSuite): ...
 
 
 class TestAccess(control_suite.AccessSuite): ...
+
+
+class TestProcesses(control_suite.ProcessesSuite): ...
 
 
 def test_a_wrong_password_is_not_in_the_message(postgres: Postgres, keys: KeyFile) -> None:
@@ -91,29 +94,20 @@ def test_a_restart_of_the_server_loses_no_lease(keys: KeyFile) -> None:
         store.close()
 
 
-_IN_A_TRANSACTION = """
-import sys
-from pathlib import Path
-from penstock.control.store import ControlStore
-from penstock.control.store.events import next_number
-store = ControlStore.at(sys.argv[1], Path(sys.argv[2]))
-with store.database.write() as session:
-    next_number(session)
-    print("inside", flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_process_that_ends_or_is_suspended_in_a_transaction_blocks_no_one(
-    store: ControlStore, url: str, key_path: Path, how: signal.Signals
+def test_a_process_that_is_suspended_in_a_transaction_blocks_the_others_for_seconds_only(
+    store: ControlStore, url: str
 ) -> None:
-    command = [sys.executable, "-c", _IN_A_TRANSACTION, url, str(key_path)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    reading, writing = os.pipe()
+
+    def work() -> None:
+        with Database(url).write() as session:
+            next_number(session)
+            os.write(writing, b"x")
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    process = fork(work)
     try:
-        assert process.stdout
-        assert process.stdout.readline() == b"inside\n"
-        os.kill(process.pid, how)
+        os.read(reading, 1)
 
         def write() -> bool:
             try:
@@ -124,8 +118,10 @@ def test_a_process_that_ends_or_is_suspended_in_a_transaction_blocks_no_one(
         # PostgreSQL ends a session that is idle in a transaction after five seconds.
         assert eventually(write)
     finally:
-        process.kill()
-        process.wait()
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(reading)
+        os.close(writing)
 
 
 def test_claims_that_wait_for_each_other_decide_by_the_time_after_the_wait(
@@ -136,8 +132,6 @@ def test_claims_that_wait_for_each_other_decide_by_the_time_after_the_wait(
     other = ControlStore.open(Database(url), keys)
     results: list[object] = []
     with store.database.write() as session:
-        from penstock.control.store.tables import RUNS
-
         session.execute(
             RUNS.update().values(
                 worker="w", lease_until=store.database.now + 60, token=RUNS.c.token + 1
@@ -152,8 +146,6 @@ def test_claims_that_wait_for_each_other_decide_by_the_time_after_the_wait(
 
 
 def _is_waiting(store: ControlStore) -> bool:
-    import sqlalchemy as sa
-
     query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with store.database.read() as session:
         return bool(session.execute(query).scalar_one())

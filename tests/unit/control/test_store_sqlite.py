@@ -38,6 +38,9 @@ class TestEvents(control_suite.EventsSuite): ...
 class TestAccess(control_suite.AccessSuite): ...
 
 
+class TestProcesses(control_suite.ProcessesSuite): ...
+
+
 def test_the_file_is_closed_to_others(store: ControlStore, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "control.sqlite").stat().st_mode) == 0o600
     (tmp_path / "control.sqlite").chmod(0o644)
