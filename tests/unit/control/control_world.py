@@ -58,6 +58,7 @@ class Worker:
         self.watch = LeaseWatch(LENGTH, self.clock)
         self.local: dict[str, Local] = {}
         self.look_taken: Look | None = None
+        self.last_seen: dict[str, Stalled] = {}
         self.renewal: tuple[float, dict[str, int]] | None = None
         self.is_suspended = False
 
@@ -84,7 +85,12 @@ class Worker:
         if self.id not in view.workers:
             self.store.workers.join(self.id, "host", 1)
         others = [run for run in view.runs.values() if run.worker != self.id]
-        self.look_taken = Look(view, at, self.watch.observe(others))
+        self.last_seen = self.watch.observe(others)
+        self.look_taken = Look(view, at, self.last_seen)
+
+    def watch_only(self, name: str) -> None:
+        """Look at the lease of one deployment."""
+        self.last_seen = self.watch.observe(self.store.leases.all([name]))
 
     def act(self, most: int = 10_000) -> None:
         """Act on what was seen, maybe long ago; at most this many actions, as before a kill."""
@@ -93,6 +99,11 @@ class Worker:
         look, self.look_taken = self.look_taken, None
         for action in reconcile(look.view, self.id, self.local, look.stalled)[:most]:
             self._do(action, look)
+
+    def claim_blindly(self, name: str) -> None:
+        """Claim a deployment that this worker does not run, whoever has it."""
+        if name not in self.local:
+            self._claim(name, self.last_seen.get(name))
 
     def _do(self, action: Action, look: Look) -> None:
         if isinstance(action, Claim):
