@@ -1,0 +1,65 @@
+"""The options of components that are secrets by their type, whatever their names are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from penstock.errors import PenstockError
+from penstock.pipeline.registry import component, current_name, names
+
+_SECTIONS = {"source": "source", "decode": "decode", "sink": "sink", "dead_letters": "sink"}
+
+
+def secret_options(definition: Any) -> frozenset[str]:
+    """Return the names of secret options of all components that a definition names."""
+    if not isinstance(definition, Mapping):
+        return frozenset()
+    found = [_options(kind, name) for kind, name in _components(definition)]
+    return frozenset().union(*found)
+
+
+def _components(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for section, kind in _SECTIONS.items():
+        yield from _named(kind, definition.get(section))
+    steps = definition.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        yield from _named("step", step)
+
+
+def _named(kind: str, given: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(given, Mapping):
+        yield from ((kind, str(name)) for name in given)
+
+
+@cache
+def _options(kind: str, name: str) -> frozenset[str]:
+    if current_name(kind, name) not in names(kind):
+        return frozenset()
+    try:
+        cls = component(kind, name)
+    except PenstockError:  # an extra is missing: its names alone decide
+        return frozenset()
+    found = frozenset(_passwords(cls.model_json_schema()))
+    return found | {name} if cls.main_option in found else found
+
+
+def _passwords(schema: Any) -> Iterator[str]:
+    """Yield the names of properties with pydantic's format of a secret, at any depth."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _passwords(item)
+    if not isinstance(schema, Mapping):
+        return
+    properties = schema.get("properties")
+    for name, each in properties.items() if isinstance(properties, Mapping) else ():
+        if isinstance(each, Mapping) and _is_password(each):
+            yield name
+    for item in schema.values():
+        yield from _passwords(item)
+
+
+def _is_password(schema: Mapping[str, Any]) -> bool:
+    forms = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    return any(form.get("format") == "password" for form in forms if isinstance(form, Mapping))

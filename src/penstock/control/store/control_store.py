@@ -1,0 +1,120 @@
+"""The store of the control plane: one database, and one object for each subject of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from penstock.config.secrets import mask
+from penstock.control.secrets.key_file import KeyFile
+from penstock.control.secrets.sealing import Sealer
+from penstock.control.secrets.spec_secrets import SpecSecrets
+from penstock.control.store.audit import Audit
+from penstock.control.store.counters import Counters
+from penstock.control.store.database import Database
+from penstock.control.store.deployments import Deployments
+from penstock.control.store.events import Events
+from penstock.control.store.leases import Leases
+from penstock.control.store.login_limit import LoginLimit
+from penstock.control.store.migrations.migration import migrate
+from penstock.control.store.rows import Desired, RunRow, WorkerRow
+from penstock.control.store.samples import Samples
+from penstock.control.store.tables import DEPLOYMENTS, RUNS, SPECS, WORKERS
+from penstock.control.store.users import Tokens, Users
+from penstock.control.store.workers import Workers
+from penstock.errors import SetupError
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What should happen with a deployment."""
+
+    name: str
+    desired: Desired
+    generation: int = 1
+    round: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """What a worker decides by, at one time of the database."""
+
+    now: float
+    wanted: dict[str, Wanted]
+    runs: dict[str, RunRow]
+    workers: dict[str, WorkerRow]
+
+
+class ControlStore:
+    """The store; `open` brings its schema to this release first."""
+
+    def __init__(self, database: Database, secrets: SpecSecrets, length: float = 15.0) -> None:
+        self.database = database
+        self.secrets = secrets
+        self.events = Events(database)
+        self.deployments = Deployments(database, self.events)
+        self.leases = Leases(database, length)
+        self.counters = Counters(database)
+        self.samples = Samples(database)
+        self.workers = Workers(database)
+        self.users = Users(database)
+        self.tokens = Tokens(database)
+        self.logins = LoginLimit(database)
+        self.audit = Audit(database)
+
+    @classmethod
+    def open(cls, database: Database, keys: KeyFile, length: float = 15.0) -> ControlStore:
+        """Open the store of a database; `length` is the duration of a lease in seconds."""
+        secrets = SpecSecrets(Sealer(keys.create()))
+        try:
+            migrate(database, secrets.sealed_data)
+        except SQLAlchemyError as error:
+            raise SetupError(
+                f"the store {database.place} cannot be opened: {mask(str(error))}"
+            ) from None
+        return cls(database, secrets, length)
+
+    @classmethod
+    def at(cls, place: str | Path, keys: Path, length: float = 15.0) -> ControlStore:
+        """Open the store at a file or a URL, with the keys of a file."""
+        return cls.open(Database(place), KeyFile(keys), length)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def view(self) -> View:
+        """Return everything that a worker decides by, in two statements."""
+        columns = (DEPLOYMENTS.c.desired, DEPLOYMENTS.c.generation, DEPLOYMENTS.c.round)
+        both = sa.select(DEPLOYMENTS.c.name, *columns, *RUNS.c).join(
+            RUNS, RUNS.c.deployment == DEPLOYMENTS.c.name
+        )
+        with self.database.read() as session:
+            rows = session.execute(both).all()
+            now = float(session.execute(sa.select(self.database.now)).scalar_one())
+            workers = [WorkerRow(**row) for row in session.execute(sa.select(WORKERS)).mappings()]
+        return View(
+            now,
+            {row[0]: Wanted(row[0], Desired(row[1]), row[2], row[3]) for row in rows},
+            {row[0]: RunRow(*row[4:]) for row in rows},
+            {worker.id: worker for worker in workers},
+        )
+
+    def reseal(self) -> int:
+        """Encrypt all stored secrets with the newest key; return how many texts were changed."""
+        changed = 0
+        for table, name in ((DEPLOYMENTS, DEPLOYMENTS.c.name), (SPECS, SPECS.c.deployment)):
+            with self.database.read() as session:
+                keys = [name, *(column for column in table.primary_key if column is not name)]
+                rows = session.execute(sa.select(table.c.spec, *keys)).all()
+            for before, *values in rows:
+                after = self.secrets.resealed(values[0], before)
+                same = [column == value for column, value in zip(keys, values, strict=True)]
+                update = table.update().where(*same, table.c.spec == before).values(spec=after)
+                if after != before:
+                    with self.database.write() as session:
+                        changed += session.execute(update).rowcount
+        return changed

@@ -1,0 +1,85 @@
+"""Counters of deployments: exact across kills, because the mark of a batch is stored with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from penstock.config.secrets import mask
+from penstock.control.store.database import Database
+from penstock.control.store.tables import COUNTERS, RUNS
+from penstock.engine import Done
+
+_LONGEST_ERROR = 10_000
+
+
+@dataclass(frozen=True)
+class CounterRow:
+    """The counts of a deployment, and the mark of the last batch in them."""
+
+    deployment: str
+    epoch: int = -1
+    batch: int = -1
+    batches: int = 0
+    records: int = 0
+    rows: int = 0
+    failed: int = 0
+    lost: int = 0
+    rate: float = 0.0
+    last_batch: float | None = None
+    last_error: str | None = None
+    last_failed: float | None = None
+
+
+class Counters:
+    """The counters, one row for each deployment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self, deployment: str, token: int, done: Done) -> bool:
+        """Add the counts of a batch; return False if it was counted before, or the token is old.
+
+        One statement: a process that is killed has either added all of a batch, or nothing.
+        """
+        newer = sa.or_(
+            COUNTERS.c.epoch < done.mark.epoch,
+            sa.and_(COUNTERS.c.epoch == done.mark.epoch, COUNTERS.c.batch < done.mark.batch),
+        )
+        holds = sa.exists().where(RUNS.c.deployment == deployment, RUNS.c.token == token)
+        same = COUNTERS.update().where(COUNTERS.c.deployment == deployment, newer, holds)
+        with self._database.write() as session:
+            return bool(session.execute(same.values(**self._values(done))).rowcount)
+
+    def _values(self, done: Done) -> dict[str, Any]:
+        now = self._database.now
+        values: dict[str, Any] = {
+            "epoch": done.mark.epoch,
+            "batch": done.mark.batch,
+            "batches": COUNTERS.c.batches + 1,
+            "records": COUNTERS.c.records + done.records,
+            "rows": COUNTERS.c.rows + done.rows,
+            "failed": COUNTERS.c.failed + done.failed,
+            "lost": COUNTERS.c.lost + done.lost,
+            "rate": done.rows_per_second,
+            "last_batch": now,
+        }
+        if done.failed or done.lost:
+            shown = mask(done.error or "")[:_LONGEST_ERROR].replace("\x00", "")
+            values |= {"last_error": shown, "last_failed": now}
+        return values
+
+    def get(self, deployment: str) -> CounterRow:
+        """Return the counters of a deployment."""
+        return next(iter(self.all([deployment])), CounterRow(deployment))
+
+    def all(self, deployments: Iterable[str] | None = None) -> list[CounterRow]:
+        """Return the counters of these deployments, or of all."""
+        query = sa.select(COUNTERS).order_by(COUNTERS.c.deployment)
+        if deployments is not None:
+            query = query.where(COUNTERS.c.deployment.in_(list(deployments)))
+        with self._database.read() as session:
+            return [CounterRow(**row) for row in session.execute(query).mappings()]

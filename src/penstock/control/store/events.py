@@ -1,0 +1,68 @@
+"""Events of deployments, numbered in the order of their commits, so that a reader can follow them.
+
+A sequence of PostgreSQL would not do: its numbers become visible in another order, and a reader that
+asks for "everything after 7" would miss a 6 that is committed later.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from penstock.config.secrets import mask
+from penstock.control.store.database import Database
+from penstock.control.store.rows import EventRow
+from penstock.control.store.tables import EVENTS, SEQUENCE
+
+_NUMBERS = "numbers"
+MOST_EVENTS = 1000
+"""The number of events that are stored for a deployment."""
+_LONGEST = 10_000
+
+
+def next_number(session: sa.Connection) -> int:
+    """Return the next number, and hold it: other writers of numbers wait for this transaction.
+
+    Call it before the transaction changes any other row: two transactions that take locks in
+    different orders would wait for each other.
+    """
+    counted = SEQUENCE.update().where(SEQUENCE.c.name == _NUMBERS)
+    result = session.execute(counted.values(value=SEQUENCE.c.value + 1).returning(SEQUENCE.c.value))
+    return int(result.scalar_one())
+
+
+class Events:
+    """The newest events of each deployment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, deployment: str, kind: str, text: str) -> int:
+        """Store an event; return its number."""
+        with self._database.write() as session:
+            number = next_number(session)
+            self.insert(session, number, deployment, kind, text)
+        return number
+
+    def insert(
+        self, session: sa.Connection, number: int, deployment: str, kind: str, text: str
+    ) -> None:
+        """Store an event with a number of this transaction, and delete the oldest ones."""
+        shown = mask(text)[:_LONGEST].replace("\x00", "")
+        values = {"number": number, "deployment": deployment, "kind": kind, "text": shown}
+        session.execute(EVENTS.insert().values(**values, at=self._database.now))
+        mine = EVENTS.c.deployment == deployment
+        newest = sa.select(EVENTS.c.number).where(mine).order_by(EVENTS.c.number.desc())
+        last = session.execute(newest.offset(MOST_EVENTS).limit(1)).scalar()
+        if last is not None:
+            session.execute(EVENTS.delete().where(mine, EVENTS.c.number <= last))
+
+    def after(
+        self, number: int = 0, *, deployment: str | None = None, most: int = 1000
+    ) -> list[EventRow]:
+        """Return the events with a greater number, the oldest first."""
+        query = sa.select(EVENTS).where(EVENTS.c.number > number)
+        if deployment is not None:
+            query = query.where(EVENTS.c.deployment == deployment)
+        with self._database.read() as session:
+            rows = session.execute(query.order_by(EVENTS.c.number).limit(most)).mappings()
+            return [EventRow(**row) for row in rows]

@@ -1,0 +1,232 @@
+"""Secrets of definitions: never in the clear in the store, masked for people, opened for workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from secrets import token_bytes
+
+import pytest
+import yaml
+
+from penstock.control.secrets.key_file import KeyFile
+from penstock.control.secrets.sealing import Sealer
+from penstock.control.secrets.spec_secrets import SpecSecrets
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Kind
+from penstock.errors import ConfigError, SetupError
+
+SPEC = """\
+# Ask ann. The old password: Comment-Secret1
+name: orders   # not a secret
+connection:
+  bootstrap.servers: kafka:9092
+  sasl.username: app
+  sasl.password: Kafka-Secret1
+source:
+  http:
+    url: https://api/x
+    auth: {bearer: {token: 'Http-Secret1'}}
+steps:
+- sql: SELECT * FROM records   # keep
+sink:
+  database:
+    url: postgresql://app:Url-Secret1@db/x
+    password: ${env:PGPASSWORD}
+    table: orders
+dead_letters:
+  database:
+    url: postgresql://app:${file:/run/pg}@db/x
+    password: |
+      Block-Secret1
+    table: letters
+spark:
+  conf: {fs.s3a.secret.key: "Spark-Secret1", "x.token": 17_171_717, retries: 3}
+"""
+SECRETS = [f"{kind}-Secret1" for kind in ("Comment", "Kafka", "Http", "Url", "Block", "Spark")]
+
+
+@pytest.fixture
+def secrets() -> SpecSecrets:
+    return SpecSecrets(Sealer([token_bytes(32)]))
+
+
+def test_everything_but_secrets_is_stored_as_it_was_given(secrets: SpecSecrets) -> None:
+    stored = secrets.sealed("orders", SPEC)
+
+    assert [each for each in (*SECRETS, "17_171_717") if each in stored] == []
+    for line in (
+        "name: orders   # not a secret",
+        "    password: ${env:PGPASSWORD}",
+        "    url: postgresql://app:${file:/run/pg}@db/x",
+        "- sql: SELECT * FROM records   # keep",
+        "# Ask ann. The old password: ********",
+    ):
+        assert f"{line}\n" in stored
+    assert secrets.opened("orders", stored) == yaml.safe_load(SPEC)
+
+
+def test_people_see_references_and_masks(secrets: SpecSecrets) -> None:
+    shown = secrets.shown("orders", secrets.sealed("orders", SPEC))
+
+    assert [each for each in (*SECRETS, "17_171_717", "sealed") if each in shown] == []
+    data = yaml.safe_load(shown)
+    assert data["sink"]["database"]["password"] == "${env:PGPASSWORD}"
+    assert data["sink"]["database"]["url"] == "postgresql://app:********@db/x"
+    assert data["connection"]["sasl.password"] == "********"
+    assert data["spark"]["conf"]["retries"] == 3
+
+
+def test_the_same_definition_again_is_the_same_text(secrets: SpecSecrets) -> None:
+    stored = secrets.sealed("orders", SPEC)
+    assert secrets.sealed("orders", SPEC) != stored
+    assert secrets.sealed("orders", SPEC, stored) == stored
+
+
+def test_a_masked_definition_comes_back_with_one_change(secrets: SpecSecrets) -> None:
+    stored = secrets.sealed("orders", SPEC)
+    edited = secrets.shown("orders", stored).replace("table: orders", "table: orders2")
+    again = secrets.sealed("orders", edited, stored)
+    expected = yaml.safe_load(SPEC.replace("table: orders", "table: orders2"))
+    assert secrets.opened("orders", again) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {password: '********'}", "masked value at a.password, and no stored secret"),
+        ("url: postgresql://u:********@db", "masked value at url"),
+        ("a: ['x', '${sealed:AAAA}']", "a sealed secret at a.1; only the store may contain"),
+        ("a: 'x${sealed:'", "a sealed secret at a"),
+        ("a: [hunter2", "line 1: not YAML"),
+    ],
+)
+def test_what_is_refused(secrets: SpecSecrets, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        secrets.sealed("d", text)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: ''",
+        "password: null",
+        "password:",
+        "password: true",
+        "password: ${file:/run/secrets/pg}",
+        "authorization: Bearer ${env:TOKEN}",
+        "url: postgresql://app@db/x",
+        "key: id",
+        "",
+        "just a text",
+        "a: &a [*a]",
+    ],
+)
+def test_what_is_not_a_secret(secrets: SpecSecrets, text: str) -> None:
+    assert secrets.sealed("d", text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: Plain-Secret1",
+        "{password: 'Plain-Secret1'}",
+        'password: "Plain-Secret1"  # x',
+        "password: !!str Plain-Secret1",
+        "password: >-\n  Plain-Secret1\nnext: 1",
+        "password: |+\n  Plain-Secret1\n\n\nnext: 1",
+        "a: &x Plain-Secret1\npassword: *x\nb: *x",
+        "x: &x {password: Plain-Secret1}\ny:\n  <<: *x\n  z: 1",
+        "tokens: [Plain-Secret1, {deep: Plain-Secret1}]",
+        "credentials: {user: Plain-Secret1}",
+        "password: ${env:X:-Plain-Secret1}",
+        "password: Plain-Secret1\nnote: it is Plain-Secret1 indeed",
+        "password: Plain-Secret1 # Plain-Secret1",
+        "a: -----BEGIN PRIVATE KEY-----Plain-Secret1-----END PRIVATE KEY-----",
+        "a: {jaas: 'x required password=\"Plain-Secret1\";'}",
+        "password: 'Plain-Secret1 \u00e9\u20ac\U0001f600'",
+        '{\n  "password": "Plain-Secret1",\n  "n": 1\n}',
+    ],
+)
+def test_a_secret_in_any_form_of_yaml(secrets: SpecSecrets, text: str) -> None:
+    stored = secrets.sealed("d", text)
+    assert "Plain-Secret1" not in stored
+    assert "Plain-Secret1" not in secrets.shown("d", stored)
+    assert secrets.opened("d", stored) == yaml.safe_load(text)
+    assert secrets.sealed("d", text, stored) == stored
+
+
+def test_a_document_that_grows_by_aliases_takes_no_time(secrets: SpecSecrets) -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+    stored = secrets.sealed("d", "\n".join([*lines, "password: Plain-Secret1"]))
+    assert "Plain-Secret1" not in stored
+
+
+def test_a_sealed_value_belongs_to_its_deployment(secrets: SpecSecrets) -> None:
+    stored = secrets.sealed("orders", SPEC)
+    with pytest.raises(ConfigError, match="a secret of 'other' cannot be decrypted"):
+        secrets.opened("other", stored)
+    broken = stored.replace("${sealed:", "${sealed:AAAA", 1)
+    with pytest.raises(SetupError, match="encrypted with a key that is not in the key file"):
+        secrets.opened("orders", broken)
+
+
+def test_no_byte_of_the_store_has_a_secret(store: ControlStore, tmp_path: Path) -> None:
+    spec = store.secrets.sealed("orders", SPEC)
+    store.deployments.put("orders", Kind.PIPELINE, spec, by="ann")
+    again = store.secrets.sealed("orders", SPEC.replace("table: orders", "table: more"), spec)
+    store.deployments.put("orders", Kind.PIPELINE, again, by="ann")
+    store.audit.add("ann", "put", "orders", spec=yaml.safe_load(SPEC))
+    store.events.add("orders", "state", "cannot log in with password=Kafka-Secret1")
+    lease = store.leases.claim("orders", "w")
+    assert lease
+    store.leases.release(
+        "orders", "w", lease.token, "FAILED", "no: postgresql://app:Url-Secret1@db"
+    )
+    content = b"".join(file.read_bytes() for file in tmp_path.glob("control.sqlite*"))
+    assert [each for each in SECRETS if each.encode() in content] == []
+    assert b"PGPASSWORD" in content
+
+
+def test_keys_are_rotated(store: ControlStore, tmp_path: Path) -> None:
+    for text in (SPEC, SPEC + "every: 1s\n"):
+        store.deployments.put(
+            "orders", Kind.PIPELINE, store.secrets.sealed("orders", text), by="ann"
+        )
+    keys = KeyFile(tmp_path / "keys")
+    assert len(keys.rotate()) == 2
+    place = tmp_path / "control.sqlite"
+    rotated = ControlStore.at(place, keys.path)
+    assert (rotated.reseal(), rotated.reseal()) == (3, 0)  # the newest, and both generations
+    keys.keep_newest()
+    newest = ControlStore.at(place, keys.path)
+    for row in newest.deployments.history("orders"):
+        assert newest.secrets.opened("orders", row.spec)["connection"]["sasl.username"] == "app"
+    with pytest.raises(SetupError, match="a key that is not in the key file"):
+        store.secrets.opened("orders", newest.deployments.find("orders").spec)
+    for opened in (rotated, newest):
+        opened.close()
+
+
+def test_the_key_file_is_private(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "new" / "keys")
+    with pytest.raises(SetupError, match=r"cannot be read: .*keys: No such file"):
+        keys.read()
+    (key,) = keys.create()
+    assert (len(key), keys.path.stat().st_mode & 0o777) == (32, 0o600)
+    assert keys.create() == [key]
+    for mode in (0o640, 0o604, 0o660):
+        keys.path.chmod(mode)
+        with pytest.raises(SetupError, match="can be read by others, and it opens all stored"):
+            keys.create()
+    assert list(keys.path.parent.iterdir()) == [keys.path]
+
+
+@pytest.mark.parametrize("content", [b"", b"# nothing\n", b"short\n", b"\xff\xfe", b"A" * 44])
+def test_a_broken_key_file_is_not_replaced(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="is not a file of keys"):
+        KeyFile(path).create()
+    assert path.read_bytes() == content

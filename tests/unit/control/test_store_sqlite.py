@@ -1,0 +1,81 @@
+"""The store in an SQLite file keeps what `control_suite` promises, and what only a file can."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract import control_suite
+from tests.services.control import recorded_statements
+
+from penstock.control.store import ControlStore, Database
+from penstock.errors import ConfigError, SetupError, TransientError
+
+
+@pytest.fixture
+def statements(store: ControlStore) -> Iterator[Callable[[], list[str]]]:
+    with recorded_statements(store.database) as taken:
+        yield taken
+
+
+class TestDeployments(control_suite.DeploymentsSuite): ...
+
+
+class TestLeases(control_suite.LeasesSuite): ...
+
+
+class TestCounters(control_suite.CountersSuite): ...
+
+
+class TestSamples(control_suite.SamplesSuite): ...
+
+
+class TestEvents(control_suite.EventsSuite): ...
+
+
+class TestAccess(control_suite.AccessSuite): ...
+
+
+class TestProcesses(control_suite.ProcessesSuite): ...
+
+
+def test_the_file_is_closed_to_others(store: ControlStore, tmp_path: Path) -> None:
+    assert stat.S_IMODE((tmp_path / "control.sqlite").stat().st_mode) == 0o600
+    (tmp_path / "control.sqlite").chmod(0o644)
+    with pytest.raises(SetupError, match="can be opened by others"):
+        Database(tmp_path / "control.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("mysql://root:hunter2@db/x", "the store cannot be in 'mysql'; give a file for SQLite"),
+        ("sqlite://", "the store needs a file"),
+        ("://x:hunter2@y", "is not a URL"),
+    ],
+)
+def test_wrong_places(place: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        Database(place)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_locked_file_is_a_transient_error(store: ControlStore) -> None:
+    impatient = Database(str(store.database.file))
+    with impatient.engine.connect() as session:
+        session.connection.driver_connection.execute("PRAGMA busy_timeout = 10")
+    with store.database.write():
+        with pytest.raises(TransientError, match="database is locked"), impatient.write():
+            pass
+        assert impatient.time() > 0  # a reader waits for no writer
+    impatient.close()
+
+
+def test_the_clock_has_fractions_and_is_right(store: ControlStore) -> None:
+    import time
+
+    times = [store.database.time() for _ in range(50)]
+    assert len({round(each % 1, 3) for each in times}) > 1
+    assert abs(times[-1] - time.time()) < 5
