@@ -117,6 +117,7 @@ def test_an_object_that_is_replaced_while_it_is_read_gives_no_mixture(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.imports.files.stored_object._RANGE", 8192)
+    monkeypatch.setattr("penstock.imports.files.file_contents._BLOCK", 8192)
     bucket.put("in/a", b"old\n" * 20_000)
     objects = bucket.objects()
     (part,) = objects.system.pending({})
