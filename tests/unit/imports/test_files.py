@@ -339,6 +339,15 @@ def test_a_csv_with_only_a_header_and_an_empty_file_are_finished(tmp_path: Path)
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_array_without_elements_is_read_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="json_array")
+    files.write("a.json", "[]", age=60)
+    assert files.round() == []
+    assert files.system.pending(files.positions) == []
+    files.write("a.json", '[{"n":1}]', age=50)
+    assert files.round() == [b'{"n":1}']
+
+
 def test_each_of_many_equal_files_is_read_where_finished_ones_are_deleted(tmp_path: Path) -> None:
     """A new file gets the number of the one that was deleted."""
     files = Import(tmp_path, finished="delete")
