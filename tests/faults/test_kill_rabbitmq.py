@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from tests.services.outage import stay_away
 from tests.services.rabbitmq import RabbitMq
 
 import penstock
@@ -258,6 +259,7 @@ def test_a_server_that_goes_away_and_comes_back_is_waited_for(
             for running in (source, sink):
                 eventually(lambda r=running: r.progress().state is State.RETRYING, timeout=120)
                 assert "RabbitMQ at" in str(running.progress().last_error)
+            stay_away()
             server.start()
             eventually(lambda: len(_values(connection, unique)) == 1000, timeout=120, every=0.5)
             eventually(lambda: server.depth("out") >= 200, timeout=120, every=0.2)

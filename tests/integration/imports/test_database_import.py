@@ -11,6 +11,7 @@ import pytest
 from tests.services import mariadb as mariadb_server
 from tests.services import postgres as postgres_server
 from tests.services.mariadb import MariaDb
+from tests.services.outage import stay_away
 from tests.services.postgres import Postgres
 
 import penstock
@@ -83,6 +84,7 @@ def test_a_server_that_goes_away_is_waited_for(connection: Connection, unique: s
             eventually(lambda: running.progress().state is State.RETRYING)
             assert "away or busy" in str(running.progress().last_error)
             assert postgres_server.PASSWORD not in str(running.progress().last_error)
+            stay_away()
             server.start()
             with server.connect() as session:
                 session.execute("INSERT INTO orders SELECT n FROM generate_series(501, 900) n")
@@ -103,6 +105,7 @@ def test_mariadb_that_goes_away_is_waited_for(connection: Connection, unique: st
             eventually(lambda: running.progress().rows == 300)
             server.kill()
             eventually(lambda: running.progress().state is State.RETRYING)
+            stay_away()
             server.start()
             with server.connect() as session:
                 session.cursor().execute("INSERT INTO orders (n) SELECT seq FROM seq_301_to_400")

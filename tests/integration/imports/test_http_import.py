@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.services.json_api import Answer, JsonApi, Seen
+from tests.services.outage import stay_away
 
 import penstock
 from penstock import Connection, Pipeline, State
@@ -87,6 +88,7 @@ def test_a_server_that_is_busy_or_away_is_waited_for(
         assert "cannot be reached" in str(running.progress().last_error)
         feed.count = 500  # type: ignore[attr-defined]
         api.respond = lambda _: Answer(b"slow down", 429, {"Retry-After": "1"})
+        stay_away()
         api.start()
         eventually(lambda: "HTTP 429" in str(running.progress().last_error))
         assert running.progress().state is State.RETRYING

@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.services.outage import stay_away
 
 import penstock
 from penstock import Admin, Broker, Connection, Pipeline
@@ -322,6 +323,7 @@ def test_a_broker_that_is_away_is_503_and_its_return_200(unique: str) -> None:
             broker.kill()
             assert post(port, b"away")[0] == 503
             eventually(lambda: running.progress().state is State.RETRYING)
+            stay_away()
             broker.restart()
             eventually(lambda: post(port, b"after")[0] == 200, timeout=120)
             eventually(lambda: running.progress().state is State.RUNNING)

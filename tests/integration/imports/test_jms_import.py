@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.services.artemis import Artemis
 from tests.services.jms_client import jms_message, receive, send, texts
+from tests.services.outage import stay_away
 
 import penstock
 from penstock import Connection, Pipeline, State
@@ -78,6 +79,7 @@ def test_a_broker_that_is_away_is_waited_for_and_another_process_takes_over(
         eventually(lambda: len(read_all(connection, unique)) == 500, timeout=120)
         own.kill()
         eventually(lambda: running.progress().state is State.RETRYING, timeout=120)
+        stay_away()
         own.start()
         send(own, unique, texts(500, 500))
         eventually(lambda: len(read_all(connection, unique)) >= 1000, timeout=120)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.integration.imports.object_rounds import Objects
 from tests.services.object_store import SECRET, S3Server
+from tests.services.outage import stay_away
 
 import penstock
 from penstock import Connection, Pipeline
@@ -314,6 +315,7 @@ def test_a_bucket_into_a_topic_with_the_store_away_in_between(
         eventually(lambda: len(values()) == 3000, timeout=120)
         bucket.server.stop()
         eventually(lambda: running.progress().state is State.RETRYING, timeout=60)
+        stay_away()
         bucket.server.start()
         again = Bucket(bucket.server, bucket.name)  # the server has forgotten everything
         again.put("in/7.json", b"".join(b'{"n":%d}\n' % (700 + n) for n in range(100)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.services.json_api import Answer, JsonApi, Seen
 from tests.services.orders_api import OrdersApi
+from tests.services.outage import stay_away
 
 from penstock import Connection, State, start
 from penstock.errors import ConfigError, PenstockError, TransientError
@@ -232,6 +233,7 @@ def test_a_service_that_goes_and_returns_has_every_row(
                 lambda: (p := running.progress()).state is State.RETRYING and p, timeout=120
             )
             assert "cannot be reached" in str(waiting.last_error)
+            stay_away()
             api.start()
             eventually(
                 lambda: {int(seen.body) for seen in api.requests} == {*range(200)}, timeout=120

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.services.artemis import PASSWORD, USER, Artemis
 from tests.services.jms_client import receive
+from tests.services.outage import stay_away
 
 from penstock import Connection, State, start
 from penstock.errors import ConfigError, PenstockError, TransientError
@@ -239,6 +240,7 @@ def test_a_broker_that_is_away_is_waited_for(
             fill(connection, unique, [{"n": n} for n in range(2000, 4000)])
             eventually(lambda: running.progress().state is State.RETRYING, timeout=120)
             assert "no connection to" in str(running.progress().last_error)
+            stay_away()
             own.start()
             eventually(lambda: running.progress().rows >= 4000, timeout=120)
         found = [json.loads(bytes(each.body))["n"] for each in receive(own, unique)]

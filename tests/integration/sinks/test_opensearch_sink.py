@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.services.json_api import JsonApi
 from tests.services.opensearch import OpenSearch
+from tests.services.outage import stay_away
 
 from penstock import Connection, State, start
 from penstock.errors import PenstockError
@@ -188,6 +189,7 @@ def test_a_server_that_goes_and_returns_has_every_row_once(
                 lambda: (p := running.progress()).state is State.RETRYING and p, timeout=120
             )
             assert "cannot be reached" in str(waiting.last_error)
+            stay_away()
             server.start()
             eventually(lambda: server.count(unique) == 300, timeout=120)
             assert eventually(lambda: running.progress().state is State.RUNNING, timeout=60)

@@ -68,7 +68,9 @@ class FileReader(Reader):
             if piece is None:
                 self._ended = True
                 if not self._grows:
-                    self._at = max(self._at, 1)  # 0 is where a changed file begins: it would come again
+                    self._at = max(
+                        self._at, 1
+                    )  # 0 is where a changed file begins: it would come again
                     yield Portion.of([], self._position(done=True))
                 return
             self._at = piece.end
