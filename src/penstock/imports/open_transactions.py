@@ -1,6 +1,6 @@
 """Ends transactions of tasks that were killed between the last record and the commit.
 
-Nobody sees a position after them, of whatever import, until Kafka ends them after two minutes.
+No one sees a position after them, of whatever import, until Kafka ends them after two minutes.
 """
 
 from __future__ import annotations
