@@ -182,8 +182,9 @@ class RabbitMqSystem(System):
             if not connection.is_open:
                 self.close()
         if self._connection is None:
-            self._connection = self._broker.connection("penstock import")
-            self._connection.open()
+            opened = self._broker.connection("penstock import")
+            opened.open()
+            self._connection = opened  # only now: one that could not be opened is of no use
         try:
             return self._connection.depth(queue)
         except ConfigError:
