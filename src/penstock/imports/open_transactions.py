@@ -11,8 +11,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from penstock.config import Connection
 from penstock.config.logs import event_logger
-from penstock.imports.part_task import transaction_of
-from penstock.imports.positions import SHORT, TOPIC, place_in
+from penstock.imports.positions import SHORT, TOPIC, place_in, transaction_of
 from penstock.kafka.handle import Handle
 from penstock.kafka.offsets import NO_GROUP
 from penstock.kafka.producing.record_transaction import Transaction
@@ -24,7 +23,7 @@ _LONGEST = 20.0
 def end_open_transactions(connection: Connection, name: str, since: int) -> None:
     """End those transactions of an import that are open at an offset of the positions, or after it.
 
-    Called while none of its tasks runs. Those that are committed already are not changed by it.
+    Those that are committed already are not changed by it; a task that is alive is fenced.
     """
     for place in _places(connection, name, since):
         log.warning("transaction_ended", pipeline=name, part=place)

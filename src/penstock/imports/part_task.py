@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import Any
 
@@ -14,7 +13,8 @@ from msgspec import Struct
 from penstock.config import Connection
 from penstock.error_frame import to_document
 from penstock.errors import FencedError, TerminalError
-from penstock.imports.positions import TOPIC, Known, Positions, position_record
+from penstock.imports.open_transactions import end_open_transactions
+from penstock.imports.positions import TOPIC, Known, Positions, position_record, transaction_of
 from penstock.kafka.producing.copies import Copies
 from penstock.kafka.producing.record_transaction import AROUND, Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
@@ -26,6 +26,8 @@ _SETTINGS = {"transaction.timeout.ms": 120_000, "message.timeout.ms": 60_000, "l
 _LONGEST = 60.0
 # What librdkafka puts together by default, in bytes.
 _LARGEST_BATCH = 1_000_000
+# How long the commit of another part may take before its task counts as killed, in seconds.
+_SLOW = 10.0
 # How long a task reads before other imports get its place, in seconds.
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
@@ -53,6 +55,10 @@ class Errand(Struct, frozen=True):
         largest = self.largest or _LARGEST_BATCH
         return {"batch.size": max(1000, min(largest - AROUND, _LARGEST_BATCH))}
 
+    def end_open(self, since: int) -> None:
+        """End a transaction of another part that is open for too long; its task, if alive, repeats it."""
+        end_open_transactions(self.connection, self.name, since)
+
     @property
     def transaction(self) -> str:
         """Return the name of the transactions: it belongs to the part, whoever reads it."""
@@ -71,11 +77,6 @@ class Outcome(Struct):
     more: bool = False
     # The error as a document (`penstock.error_frame`).
     error: dict[str, Any] | None = None
-
-
-def transaction_of(name: str, place: str) -> str:
-    """Return the name of a part's transactions; its place may be long and have any letters."""
-    return f"{name}.import.{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 def run_all(errands: list[Errand]) -> list[Outcome]:
@@ -104,7 +105,7 @@ def _run(errand: Errand, until: float, outcome: Outcome) -> None:
     with Transaction(errand.connection, errand.transaction, settings) as transaction:
         # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
         with Positions(errand.connection) as positions:
-            known = positions.read(errand.name, errand.known)
+            known = positions.read(errand.name, errand.known, errand.end_open, suspect=_SLOW)
         require_claim(errand.name, errand.claim, known.claim)
         outcome.position = known.positions.get(outcome.place)
         with errand.part.open(outcome.position) as reader:

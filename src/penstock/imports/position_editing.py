@@ -12,8 +12,14 @@ import msgspec
 
 from penstock.config import Connection
 from penstock.errors import ConfigError
-from penstock.imports.part_task import transaction_of
-from penstock.imports.positions import SHORT, TOPIC, Positions, create_topic, position_record
+from penstock.imports.positions import (
+    SHORT,
+    TOPIC,
+    Positions,
+    create_topic,
+    position_record,
+    transaction_of,
+)
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.pipeline.importing import Position, key_of
 

@@ -6,6 +6,7 @@ key ["shop"]                           value {"claim": 3}       which process ru
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -60,6 +61,11 @@ def record_key(name: str, place: str | None) -> bytes:
     """
     parts = [msgspec.json.encode(name)] + ([place.encode()] if place is not None else [])
     return b"[" + b",".join(parts) + b"]"
+
+
+def transaction_of(name: str, place: str) -> str:
+    """Return the name of a part's transactions; its place may be long and have any letters."""
+    return f"{name}.import.{hashlib.sha256(place.encode()).hexdigest()[:16]}"
 
 
 def position_record(name: str, place: str, position: Position | None) -> pa.RecordBatch:
@@ -148,6 +154,7 @@ class Positions:
         name: str | None,
         known: Known | None = None,
         on_open: Callable[[int], None] | None = None,
+        suspect: float = _SUSPECT,
     ) -> Known:
         """Return what the topic says of an import now; `known` is what was read of it before.
 
@@ -155,7 +162,7 @@ class Positions:
 
         A transaction of another part that is being committed is waited for: what comes after it in the
         topic could not be seen. It is open here for a moment only, its position being its last record;
-        unless its task was killed in that moment. Where it takes longer, `on_open` is called once, with
+        unless its task was killed in that moment. After `suspect` seconds `on_open` is called once, with
         the offset at which the oldest transaction begins that is open.
         """
         known = known or Known()
@@ -176,7 +183,7 @@ class Positions:
                 if taken := self._client.consume(_AT_ONCE, 0.1):
                     self._take(taken, name, found)
                     heard = time.monotonic()
-                elif on_open and time.monotonic() - began > _SUSPECT:
+                elif on_open and time.monotonic() - began > suspect:
                     on_open(found.until)
                     on_open = None
                 elif time.monotonic() - heard > _ANSWER / 2:

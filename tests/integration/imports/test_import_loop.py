@@ -19,13 +19,13 @@ from penstock import Admin, Connection, Pipeline, State, memory_table
 from penstock.cli.main import app
 from penstock.errors import ConfigError, FencedError, TerminalError
 from penstock.imports import ImportRunning
-from penstock.imports.part_task import transaction_of
 from penstock.imports.positions import (
     TOPIC,
     Positions,
     create_topic,
     position_record,
     record_key,
+    transaction_of,
 )
 from penstock.kafka.producing.record_transaction import Transaction
 from penstock.testing import eventually, read_all
