@@ -185,6 +185,8 @@ def test_kills_of_the_whole_process_and_one_that_was_suspended(
     for number, point in enumerate(POINTS):
         write(east, unique, 500, random.Random(number), at=number * 500)
         assert _run(definition, point) == -signal.SIGKILL, point
+    # It is the first one that copies these: it has claimed the mirror before it is suspended.
+    write(east, unique, 500, random.Random(6), at=6_000)
     first = _started(definition, "")
     try:
         eventually(lambda: unique in topics_of(connection), timeout=120)
