@@ -148,7 +148,9 @@ class RabbitMq(Server):
     def _environment(self) -> list[str | Path]:
         folder = self.folder
         variables = {
+            # Both are places where Erlang looks for its cookie.
             "HOME": folder,
+            "XDG_CONFIG_HOME": folder,
             "ERL_EPMD_PORT": self._epmd_port,
             "ERL_EPMD_ADDRESS": self.host,
             "RABBITMQ_NODENAME": f"penstock{self.port}@localhost",

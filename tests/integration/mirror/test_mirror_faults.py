@@ -22,6 +22,7 @@ from tests.integration.mirror.mirroring import (
     translations,
     write,
 )
+from tests.services.outage import stay_away
 
 import penstock
 from penstock import Broker, Connection, Pipeline, State
@@ -145,6 +146,7 @@ def test_clusters_that_go_away_are_waited_for(
                 eventually(
                     lambda each=running: each.progress().state is State.RETRYING, timeout=240
                 )
+            stay_away()
         finally:
             east_broker.restart()
         write(east, there, 300, random.Random(4), at=300)
