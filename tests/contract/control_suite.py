@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.contract.apart import run_apart
 
 from penstock.control.passwords import Cost
 from penstock.control.roles import Role
@@ -612,14 +614,10 @@ def place_of(store: ControlStore) -> str:
     )
 
 
-def fork(work: Callable[[], object]) -> int:
-    """Run something in another process, which is quicker to have than a new Python; return its number."""
-    if (pid := os.fork()) == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return pid
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process."""
+    process.kill()
+    process.wait()
 
 
 class ProcessesSuite:
@@ -642,7 +640,7 @@ class ProcessesSuite:
                             file.write(f"{name} {lease.token}\n".encode())
                     leases.renew(me)
 
-        workers = [fork(work) for _ in range(3)]
+        workers = [run_apart(work) for _ in range(3)]
         chance = Random(7)
         try:
             for target in range(20, 160, 20):
@@ -650,13 +648,11 @@ class ProcessesSuite:
                     lambda target=target: claims.read_bytes().count(b"\n") > target, every=0.01
                 )
                 victim = chance.randrange(3)
-                os.kill(workers[victim], signal.SIGKILL)
-                os.waitpid(workers[victim], 0)
-                workers[victim] = fork(work)
+                end(workers[victim])
+                workers[victim] = run_apart(work)
         finally:
             for worker in workers:
-                os.kill(worker, signal.SIGKILL)
-                os.waitpid(worker, 0)
+                end(worker)
         noted = [line.split() for line in claims.read_text().splitlines()]
         assert len({tuple(claim) for claim in noted}) == len(noted) > 140
         # A process may be killed between its claim and its note: tokens are skipped, never used twice.
@@ -681,30 +677,25 @@ class ProcessesSuite:
 
         chance = Random(11)
         while (reached := store.counters.get("orders").batch) < last - 1:
-            worker = fork(work)
+            worker = run_apart(work)
             ahead = min(last - 1, reached + chance.randrange(1, 15))
             eventually(lambda ahead=ahead: store.counters.get("orders").batch >= ahead, every=0.001)
-            os.kill(worker, signal.SIGKILL)
-            os.waitpid(worker, 0)
+            end(worker)
         row = store.counters.get("orders")
         assert (row.batches, row.records) == (last, 10 * last)
 
     def test_a_process_that_is_killed_in_a_transaction_blocks_no_one(
-        self, store: ControlStore
+        self, store: ControlStore, tmp_path: Path
     ) -> None:
-        place = place_of(store)
-        reading, writing = os.pipe()
+        place, begun = place_of(store), tmp_path / "begun"
 
         def work() -> None:
             with Database(place).write() as session:
                 events_module.next_number(session)
-                os.write(writing, b"x")
+                begun.touch()
                 signal.pause()
 
-        worker = fork(work)
-        os.read(reading, 1)
-        os.kill(worker, signal.SIGKILL)
-        os.waitpid(worker, 0)
+        worker = run_apart(work)
+        eventually(begun.exists)
+        end(worker)
         assert store.events.add("a", "state", "x") == 1
-        os.close(reading)
-        os.close(writing)

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from tests.contract.apart import run_apart
 
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
@@ -34,12 +36,10 @@ V1 = Path(__file__).parents[1] / "unit/control/data/jobs-v1.sqlite"
 NAMES = ["clicks", "orders", "quotes", "ticks", "trades"]
 
 
-def start_migration(place: str, keys: KeyFile, kill_after: int = 0) -> int:
-    """Migrate in another process, which is killed before this many statements; return its number."""
-    if (pid := os.fork()) != 0:
-        return pid
-    status = 1
-    try:
+def start_migration(place: str, keys: KeyFile, kill_after: int = 0) -> subprocess.Popen[bytes]:
+    """Migrate in another process, which is killed before this many statements."""
+
+    def migrate() -> None:
         left = kill_after
         database = Database(place)
 
@@ -51,14 +51,8 @@ def start_migration(place: str, keys: KeyFile, kill_after: int = 0) -> int:
 
         sa.event.listen(database.engine, "before_cursor_execute", count)
         ControlStore.open(database, keys)
-        status = 0
-    finally:
-        os._exit(status)
 
-
-def end_of(pid: int) -> int:
-    """Return the exit code of a process, or the number of the signal that ended it, negative."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return run_apart(migrate)
 
 
 def rows_of_v1() -> dict[str, list[dict[str, Any]]]:
@@ -147,7 +141,7 @@ class MigrationSuite:
         self, v1: str, keys: KeyFile, statements: int
     ) -> None:
         keys.create()
-        assert end_of(start_migration(v1, keys, statements)) == -signal.SIGKILL
+        assert start_migration(v1, keys, statements).wait(60) == -signal.SIGKILL
         database = Database(v1)
         assert current_version(database) is None
         with database.read() as session:
@@ -161,7 +155,7 @@ class MigrationSuite:
     def test_several_processes_migrate_at_the_same_time(self, v1: str, keys: KeyFile) -> None:
         """The keys are created at the same time, too."""
         processes = [start_migration(v1, keys) for _ in range(4)]
-        assert [end_of(process) for process in processes] == [0] * 4
+        assert [process.wait(60) for process in processes] == [0] * 4
         store = ControlStore.open(Database(v1), keys)
         assert [row.name for row in store.deployments.all()] == NAMES
         assert store.counters.get("trades").batches == 1

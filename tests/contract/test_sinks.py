@@ -83,8 +83,12 @@ def in_lake(spark: Any, kind: str, folder: Any) -> Any:
     return spark.read.format(kind).load(place).toArrow()
 
 
+# Sinks that send messages have tests of their own, with their servers: they refuse rows one by one.
+MESSAGES = {"http", "jms", "opensearch", "rabbitmq"}
+
+
 def test_every_sink_is_here(targets: dict[str, Any]) -> None:
-    assert sorted(targets.keys() - {"printed"}) == registry.names("sink")
+    assert sorted((targets.keys() - {"printed"}) | MESSAGES) == registry.names("sink")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from threading import Thread
 
 import pytest
 import sqlalchemy as sa
 from tests.contract import control_suite
-from tests.contract.control_suite import deploy, done, fork
+from tests.contract.apart import run_apart
+from tests.contract.control_suite import deploy, done, end
 from tests.integration.control.conftest import create
 from tests.services.postgres import PASSWORD, Postgres
 
@@ -95,19 +97,19 @@ def test_a_restart_of_the_server_loses_no_lease(keys: KeyFile) -> None:
 
 
 def test_a_process_that_is_suspended_in_a_transaction_blocks_the_others_for_seconds_only(
-    store: ControlStore, url: str
+    store: ControlStore, url: str, tmp_path: Path
 ) -> None:
-    reading, writing = os.pipe()
+    begun = tmp_path / "begun"
 
     def work() -> None:
         with Database(url).write() as session:
             next_number(session)
-            os.write(writing, b"x")
+            begun.touch()
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    process = fork(work)
+    process = run_apart(work)
     try:
-        os.read(reading, 1)
+        eventually(begun.exists)
 
         def write() -> bool:
             try:
@@ -118,10 +120,7 @@ def test_a_process_that_is_suspended_in_a_transaction_blocks_the_others_for_seco
         # PostgreSQL ends a session that is idle in a transaction after five seconds.
         assert eventually(write)
     finally:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-        os.close(reading)
-        os.close(writing)
+        end(process)
 
 
 def test_claims_that_wait_for_each_other_decide_by_the_time_after_the_wait(
