@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from penstock.errors import ConfigError, TransientError
 from penstock.imports.files.file_reader import FileReader, NothingToRead, topic_names_of
 from penstock.imports.files.object_store import ObjectStore, StoredObject
 from penstock.imports.files.stored_object import OpenedObject, has_content_of, start_of
@@ -25,11 +26,12 @@ class ObjectFolder(System):
     def __init__(self, options: FilesImport) -> None:
         self._options = options
         self._store = ObjectStore(options.folder, options.storage_options)
+        self._was_listed = False
 
     def pending(self, positions: Mapping[str, Position]) -> list[Part]:
         """Return the objects that have something to read; move or delete those that are finished."""
         parts: list[Part] = []
-        for listed in self._store.listed(recursive=self._options.recursive):
+        for listed in self._listed():
             hidden = listed.name.startswith(".")
             if hidden or not fnmatchcase(listed.name, self._options.pattern):
                 continue
@@ -40,6 +42,17 @@ class ObjectFolder(System):
             elif goes:
                 self._finish(listed)
         return parts
+
+    def _listed(self) -> list[StoredObject]:
+        """List the folder; what was right at the start is waited for if it is wrong later."""
+        try:
+            found = self._store.listed(recursive=self._options.recursive)
+        except ConfigError as error:
+            if self._was_listed:
+                raise TransientError(str(error)) from error
+            raise
+        self._was_listed = True
+        return found
 
     def _is_complete(self, listed: StoredObject) -> bool:
         """Return whether nothing is written to it any more: known, or because it has been quiet."""
