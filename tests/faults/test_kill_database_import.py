@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.faults.kills import kills
 from tests.services import postgres as postgres_server
 from tests.services.postgres import Postgres
 
@@ -22,7 +23,8 @@ from penstock.testing import eventually, read_all
 
 MOMENTS = ("opened", "sent", "taken", "settled")
 # How often a task of each kind is killed at each moment.
-KILLS = {"PlanPart": 1, "ChunkPart": 3, "DatabasePart": 2}
+# At each moment: 24 in all with PENSTOCK_KILLS=24.
+KILLS = {"PlanPart": 1, "ChunkPart": kills(8) // 8, "DatabasePart": kills(8) // 8}
 ROWS, MORE = 4000, 50
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

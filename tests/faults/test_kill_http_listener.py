@@ -13,12 +13,13 @@ from http.client import HTTPConnection, HTTPException
 from threading import Event, Thread
 
 import pytest
+from tests.faults.kills import kills
 from tests.faults.suite.rounds import ROOT
 
 from penstock import Admin, Connection
 from penstock.testing import eventually, read_all
 
-KILLS = 24
+KILLS = kills(12)
 CLIENTS = 4
 
 pytestmark = pytest.mark.timeout(600)

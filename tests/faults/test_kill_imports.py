@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.faults.kills import kills
 from tests.faults.suite.rounds import ROOT
 from tests.integration.imports.counting import Counter as CounterPart
 from tests.integration.imports.counting import Counters, Counting, CountingImport
@@ -24,7 +25,7 @@ from penstock import Admin, Connection, Pipeline
 from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually, read_all
 
-KILLS = 24
+KILLS = kills(12)
 PARTS = "abc"
 MOMENTS = ("opened", "sent", "taken", "settled")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.faults.kills import kills
 from tests.services.artemis import Artemis
 from tests.services.jms_client import receive, send, texts
 
@@ -32,7 +33,7 @@ from penstock.sinks.jms.jms_sink import JmsSink
 from penstock.sinks.messages import Refusal
 from penstock.testing import eventually, fill, read_all
 
-KILLS = 24
+KILLS = kills(8)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 # Processes that begin with everything imported: a kill costs a moment, not a start of Python.

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from tests.faults.kills import kills
 from tests.services.outage import stay_away
 from tests.services.rabbitmq import RabbitMq
 
@@ -34,7 +35,7 @@ from penstock.sinks.rabbitmq.rabbitmq_sink import RabbitMqSink
 from penstock.sinks.rabbitmq.rabbitmq_writer import RabbitMqWriter
 from penstock.testing import eventually, fill, read_all
 
-KILLS = 24
+KILLS = kills(10)
 READING = ("opened", "sent", "taken", "committed", "settled")
 WRITING = ("opened", "half", "sent")
 

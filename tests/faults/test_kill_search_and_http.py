@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.faults.kills import kills
 from tests.faults.suite.rounds import ROOT
 from tests.services.json_api import Answer, Seen
 from tests.services.opensearch import OpenSearch
@@ -34,7 +35,7 @@ from penstock.sinks.opensearch.bulk_outlet import BulkOptions, BulkOutlet
 from penstock.sinks.opensearch.opensearch_writer import OpensearchWriter
 from penstock.testing import eventually, fill, read_all
 
-KILLS = 20
+KILLS = kills(8)
 MOMENTS = ("opened", "sent", "written")
 BAD = 97
 

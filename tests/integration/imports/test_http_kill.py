@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import pytest
+from tests.faults.kills import kills
 from tests.services.json_api import JsonApi, Seen
 
 from penstock import Connection
@@ -19,7 +20,7 @@ from penstock.imports.positions import Known, create_topic
 from penstock.kafka import Admin
 from penstock.testing import eventually, read_all
 
-KILLS = {"offset": 6, "next_link": 6, "since": 20}
+KILLS = dict.fromkeys(("offset", "next_link", "since"), kills(6))
 RECORDS = 10_000
 FORMS: dict[str, Any] = {
     "offset": {"offset": {"size": 20}},

@@ -8,6 +8,7 @@ from math import inf
 from multiprocessing import get_context
 
 import pytest
+from tests.faults.kills import kills
 from tests.services.object_store import S3Server
 
 from penstock import Connection
@@ -18,7 +19,7 @@ from penstock.kafka import Admin
 from penstock.pipeline.importing import key_of
 from penstock.testing import eventually, read_all
 
-KILLS = 10  # of each task
+KILLS = kills(8) // 2  # of each task
 LINES = 200_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

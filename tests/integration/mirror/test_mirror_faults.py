@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.faults.kills import kills
 from tests.faults.test_kill_imports import _run, _started
 from tests.integration.mirror.mirroring import (
     caught_up,
@@ -35,7 +36,7 @@ from penstock.kafka import GroupOffsets
 from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually
 
-KILLS = 24
+KILLS = kills(8)
 MOMENTS = ("opened", "sent", "taken", "settled")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
