@@ -84,14 +84,19 @@ def test_what_divides_an_iceberg_table_is_read_by_the_same_rule() -> None:
     assert read(["a,b", "truncate(4, n)"]) == ["a,b", "n"]
 
 
+# Lists of other names.
+NO_COLUMNS = {
+    *("exclude", "exclude_configs", "groups", "metadata", "paths", "queues", "tables", "topics")
+}
+
+
 def test_no_component_has_a_list_of_columns_that_the_tests_do_not_know() -> None:
     lists = {
         (kind, name, option)
         for kind in ("source", "decode", "step", "sink")
         for name in registry.names(kind)
         for option, field in registry.component(kind, name).model_fields.items()
-        if field.annotation == get_args(ColumnNames)[0]
-        and option not in ("metadata", "topics", "tables")
+        if field.annotation == get_args(ColumnNames)[0] and option not in NO_COLUMNS
     }
     assert lists - {("sink", "iceberg", "partition_by")} == {*OPTIONS} - {("step", "join", "by")}
 
