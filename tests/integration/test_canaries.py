@@ -188,7 +188,7 @@ def _broken() -> dict[str, str]:
         "two passwords": {"sink": {"database": {**sink, "url": f"postgresql://a:{secret}@b/c"}}},
         "wrong scheme": {"sink": {"database": {**sink, "url": f"oracle://a:{secret}@b/c"}}},
         "password in the query": {
-            "sink": {"database": {**sink, "url": f"x://b/c?password={secret}"}}
+            "sink": {"database": {**sink, "url": f"postgresql://b?password={secret}"}}
         },
         "no database": {"sink": {"database": {**sink, "url": f"postgresql://a:{secret}@b"}}},
         "sink is an address": {"sink": f"postgresql://a:{secret}@b/c"},
