@@ -59,7 +59,7 @@ class _Sides:
         self.spark = spark_session()
 
     def counted(self, work: Callable[[str], None], rows: int) -> Run:
-        """Do the work into a new topic, and require at least so many records in it."""
+        """Do the work into a new topic, and require at least that many records in it."""
 
         def once() -> None:
             topic = f"bench-files-{next(_numbers)}"

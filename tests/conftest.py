@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.services.fixtures import (  # noqa: F401
 from penstock.config import Connection
 from penstock.embedded import Broker, SchemaRegistry
 
+ROOT = Path(__file__).parents[1]
 _numbers = itertools.count()
 
 # How long an example takes says how busy the machine is.
@@ -45,6 +47,8 @@ def _session_is_compiled_fully() -> Iterator[None]:
     def start(*given: Any, **named: Any) -> Any:
         with pytest.MonkeyPatch.context() as environment:
             environment.delenv("JAVA_TOOL_OPTIONS", raising=False)
+            # Tasks find the classes of tests, wherever the test works that starts the session.
+            environment.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
             return start_jvm(*given, **named)
 
     with pytest.MonkeyPatch.context() as patch:

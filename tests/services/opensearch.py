@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from typing_extensions import Self
 
 from penstock.embedded.jars import fetch_artifacts
@@ -43,14 +43,21 @@ class OpenSearch:
 
     def __init__(self, **settings: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-opensearch-"))
-        self.port, self._gateway_port, self._transport = free_ports(3)
+        self._choose_ports()
         self.child: Child | None = None
         self._settings = settings
         (self.folder / "config").mkdir()
         (self.folder / "config" / "log4j2.properties").write_text(_LOG4J)
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except Py4JJavaError as error:  # the ports were free, and another process was sooner
+            if "BindException" not in str(error):
+                raise
+            self.kill()
+            self._choose_ports()
+            self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,6 +108,9 @@ class OpenSearch:
         """Return how many documents an index has; 0 where it does not exist."""
         self.ask("POST", f"/{index}/_refresh")
         return int(self.ask("GET", f"/{index}/_count").get("count", 0))
+
+    def _choose_ports(self) -> None:
+        self.port, self._gateway_port, self._transport = free_ports(3)
 
     def _has_node(self) -> bool:
         try:

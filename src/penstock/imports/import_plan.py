@@ -23,6 +23,10 @@ class ImportPlan:
         own = self.behind is not None and self.source.topic == imported_into(self.behind.name)
         return self.source.topic if own else None
 
+    def topic_config(self, topic: str) -> dict[str, object]:
+        """Return the settings of a topic that has to be created: Penstock deletes from its own itself."""
+        return {"retention.ms": -1} if topic == self.own_topic else {}
+
 
 def import_plan(pipeline: Pipeline) -> ImportPlan | None:
     """Return what to run for a definition; None for one that reads Kafka."""

@@ -192,7 +192,8 @@ class ImportRunning:
     def _run_round(self) -> Round:
         """Run a round, unless too much of what was imported is not processed yet."""
         self._intake.trim()
-        if not self._once and self._intake.is_full() and isinstance(self._rounds, Rounds):
+        waits = self._rounds.waits_when_full and not self._once
+        if waits and self._intake.is_full():
             return Round()
         began = time.monotonic()
         done = self._rounds.run(self._system)
@@ -268,5 +269,5 @@ class ImportRunning:
         if self._error:
             away = isinstance(self._error, TransientError)
             return State.RETRYING if away else State.RESTARTING
-        begun = self._progress.batches or self._behind or isinstance(self._rounds, Listening)
+        begun = self._progress.batches or self._behind or self._rounds.is_ready
         return State.RUNNING if begun else State.STARTING

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 class Listening:
     """One listener of this process. It needs no claim: records that two processes take are different."""
 
+    # It refuses requests by itself, and has to be asked for its counts.
+    waits_when_full = False
+    is_ready = True
+
     def __init__(
         self,
         plan: ImportPlan,
@@ -36,8 +40,7 @@ class Listening:
         """Create the topics, where they are missing."""
         with Admin(self._connection) as admin:
             for topic in self._topics:
-                own = topic == self._plan.own_topic
-                ensure_topic(admin, topic, None, {"retention.ms": -1} if own else {})
+                ensure_topic(admin, topic, None, self._plan.topic_config(topic))
 
     def claim(self) -> None:
         """Listen from now on."""

@@ -86,6 +86,11 @@ class Counts(Round):
 class Rounds:
     """One process that runs an import."""
 
+    # It waits while too much of what was imported is not processed.
+    waits_when_full = True
+    # Whether it works before it has read anything.
+    is_ready = False
+
     def __init__(
         self,
         name: str,
@@ -199,8 +204,7 @@ class Rounds:
             return
         with Admin(self._connection) as admin:
             for topic in missing:
-                settings = {"retention.ms": -1} if topic == self._plan.own_topic else {}
-                ensure_topic(admin, topic, None, settings)
+                ensure_topic(admin, topic, None, self._plan.topic_config(topic))
                 self._topics[topic] = admin.largest_record(topic)
 
     def _explain(self, error: FencedError) -> None:

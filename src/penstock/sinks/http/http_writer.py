@@ -12,11 +12,10 @@ from penstock.http.http_client import tls_context
 from penstock.pipeline import Opening
 from penstock.sinks.http.http_outlet import HttpTarget, statuses
 from penstock.sinks.http.request_rows import RequestForm
-from penstock.sinks.messages import MessageWriter
+from penstock.sinks.messages import MessageValue, MessageWriter
 from penstock.sinks.messages.column_template import ColumnTemplate
 from penstock.sinks.messages.outlet import Opener
-from penstock.sinks.messages.record_columns import require_columns, value_column, value_of
-from penstock.sinks.messages.record_encodes import BatchEncode, RecordEncodes
+from penstock.sinks.messages.record_columns import require_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
 class HttpWriter(MessageWriter["HttpSink"]):
     """Sends the rows of one pipeline."""
 
+    value: MessageValue
+
     def __init__(self, sink: HttpSink, opening: Opening) -> None:
         super().__init__(sink, opening)
         self._url = ColumnTemplate.read(sink.url)
         self._headers = {name: ColumnTemplate.read(text) for name, text in sink.headers.items()}
-        format_ = {} if sink.value_format.name == "json" else {"value": sink.value_format}
-        self._encodes = RecordEncodes(format_, opening.pipeline, {"value": sink.value})
+        self.value = MessageValue(sink.value_format, sink.value, opening.pipeline)
 
     def prepare(self, schema: StructType) -> None:
         """Look at the columns and the file of authorities, and register schemas."""
@@ -41,11 +41,7 @@ class HttpWriter(MessageWriter["HttpSink"]):
         for name, template in self._headers.items():
             template.check(f"headers.{name}", schema)
         tls_context(self.sink.ca)
-        message = self.message(self.opening.spark.createDataFrame([], schema))
-        if self._encodes:
-            rows = self.opening.spark.createDataFrame([], schema)
-            columns = [column.alias(name) for name, column in message.items()]
-            self._encodes.batch_encode(rows.select(*columns).schema)
+        self.prepare_messages(schema)
 
     def message(self, rows: DataFrame) -> dict[str, Column]:
         """Return the body, and address and headers where they have columns."""
@@ -59,10 +55,6 @@ class HttpWriter(MessageWriter["HttpSink"]):
             if template.columns:
                 made[f"header_{number}"] = template.expression()
         return made
-
-    def encode(self, messages: StructType) -> BatchEncode | None:
-        """Return what writes values in another format than JSON."""
-        return self._encodes.batch_encode(messages) if self._encodes else None
 
     def opener(self) -> Opener:
         """Return what opens the outlet of a task."""
@@ -85,13 +77,10 @@ class HttpWriter(MessageWriter["HttpSink"]):
         ).open  # fmt: skip
 
     def _value(self, rows: DataFrame) -> Column:
-        sink = self.sink
-        chosen = sink.value_format if self._encodes else None
-        if chosen:
-            self._encodes.name_value(value_column(rows.columns, sink.value, (), chosen))
-        elif not sink.value and not rows.columns:
+        is_json = self.sink.value_format.name == "json"
+        if is_json and not self.sink.value and not rows.columns:
             raise ConfigError("the rows have no column, so there is nothing to send")
-        return value_of(rows, sink.value, (), chosen)
+        return self.value.column(rows)
 
     def _address(self) -> Column:
         """Return the address; null where a column is null, or leaves a part of the path empty."""

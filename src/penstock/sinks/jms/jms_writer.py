@@ -9,7 +9,7 @@ from pyspark.sql.types import MapType, StringType, StructType
 
 from penstock.errors import ConfigError
 from penstock.pipeline import Opening
-from penstock.sinks.messages import MessageWriter
+from penstock.sinks.messages import MessageValue, MessageWriter
 from penstock.sinks.messages.outlet import Opener
 from penstock.sinks.messages.record_columns import (
     HEADERS,
@@ -17,10 +17,7 @@ from penstock.sinks.messages.record_columns import (
     require_columns,
     require_headers,
     require_type,
-    value_column,
-    value_of,
 )
-from penstock.sinks.messages.record_encodes import BatchEncode, RecordEncodes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -32,20 +29,17 @@ if TYPE_CHECKING:
 class JmsWriter(MessageWriter["JmsSink"]):
     """Sends the rows of one pipeline."""
 
+    value: MessageValue
+
     def __init__(self, sink: JmsSink, opening: Opening, connect: Callable[[], JmsOutlet]) -> None:
         super().__init__(sink, opening)
         self._connect = connect
-        chosen = sink.value_format
-        self._formats = {} if chosen.name == "json" else {"value": chosen}
-        self._encodes = RecordEncodes(self._formats, sink.destination, {"value": sink.value})
+        self.value = MessageValue(sink.value_format, sink.value, sink.destination)
 
     def prepare(self, schema: StructType) -> None:
         """Look at the columns, register schemas, and see that the broker lets us send."""
         self._check(schema)
-        if self._encodes:
-            empty = self.opening.spark.createDataFrame([], schema)
-            own = [each.alias(name) for name, each in self.message(empty).items()]
-            self._encodes.batch_encode(empty.select(*own).schema)
+        self.prepare_messages(schema)
         with self._connect() as outlet:
             outlet.open_link()
 
@@ -53,12 +47,7 @@ class JmsWriter(MessageWriter["JmsSink"]):
         """Return the columns of a message."""
         self._check(rows.schema)
         used = self.sink.columns()
-        chosen = self._formats.get("value")
-        if chosen:
-            self._encodes.name_value(
-                value_column(rows.columns, self.sink.value, used.values(), chosen)
-            )
-        columns = {"value": value_of(rows, self.sink.value, used.values(), chosen)}
+        columns = {"value": self.value.column(rows, used.values())}
         for part, name in used.items():
             columns[part] = column(name)
         given = self.sink.properties
@@ -69,10 +58,6 @@ class JmsWriter(MessageWriter["JmsSink"]):
     def opener(self) -> Opener:
         """Return what connects in a task."""
         return self._connect
-
-    def encode(self, messages: StructType) -> BatchEncode | None:
-        """Return what makes the bytes of other formats than JSON."""
-        return self._encodes.batch_encode(messages) if self._encodes else None
 
     def _check(self, schema: StructType) -> None:
         sink, used = self.sink, self.sink.columns()

@@ -13,17 +13,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.sinks.messages import MessageWriter
+from penstock.sinks.messages import MessageValue, MessageWriter
 from penstock.sinks.messages.record_columns import (
     HEADERS,
     column,
     require_columns,
     require_headers,
     require_type,
-    value_column,
-    value_of,
 )
-from penstock.sinks.messages.record_encodes import BatchEncode, RecordEncodes
 from penstock.sinks.rabbitmq.rabbitmq_outlet import Publishing
 
 if TYPE_CHECKING:
@@ -44,19 +41,16 @@ _TYPES: dict[str, type[DataType]] = {
 class RabbitMqWriter(MessageWriter["RabbitMqSink"]):
     """Publishes the rows of one pipeline."""
 
+    value: MessageValue
+
     def __init__(self, sink: RabbitMqSink, opening: Opening) -> None:
         super().__init__(sink, opening)
-        chosen = sink.value_format
-        formats = {} if chosen.name == "json" else {"value": chosen}
-        self._encodes = RecordEncodes(formats, sink.exchange or "rabbitmq", {"value": sink.value})
-        self._format = formats.get("value")
+        self.value = MessageValue(sink.value_format, sink.value, sink.exchange or "rabbitmq")
 
     def prepare(self, schema: StructType) -> None:
         """Look at the columns, and ask the server for the exchange and, with none, for the queue."""
         self._check(schema)
-        if self._encodes:
-            empty = self.opening.spark.createDataFrame([], schema)
-            self.encode(empty.select(*self._aliased(empty)).schema)
+        self.prepare_messages(schema)
         sink = self.sink
         with sink.broker().connection(f"penstock {self.opening.pipeline}") as connection:
             channel = connection.channel
@@ -69,11 +63,7 @@ class RabbitMqWriter(MessageWriter["RabbitMqSink"]):
         """Return the columns of a message."""
         self._check(rows.schema)
         sink = self.sink
-        if self._format:
-            self._encodes.name_value(
-                value_column(rows.columns, sink.value, self._used(), self._format)
-            )
-        made = {"value": value_of(rows, sink.value, self._used(), self._format)}
+        made = {"value": self.value.column(rows, self._used())}
         if sink.headers:
             made["headers"] = column(sink.headers).cast(HEADERS)
         for name, source in sink.columns().items():
@@ -86,13 +76,6 @@ class RabbitMqWriter(MessageWriter["RabbitMqSink"]):
         return Publishing(
             sink.broker(), sink.exchange, sink.fixed_routing_key, sink.mandatory, sink.properties()
         )
-
-    def encode(self, messages: StructType) -> BatchEncode | None:
-        """Return what makes the bytes of a value in another format than JSON."""
-        return self._encodes.batch_encode(messages) if self._encodes else None
-
-    def _aliased(self, rows: DataFrame) -> list[Column]:
-        return [made.alias(name) for name, made in self.message(rows).items()]
 
     def _used(self) -> tuple[str | None, ...]:
         # Ids are part of the data as well: they stay in the value.
