@@ -7,7 +7,7 @@ add its name to TARGETS and a function that makes it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,8 @@ class Target:
         self.writer.prepare(self.spark.createDataFrame([], SCHEMA).schema)
         return self
 
-    def claim(self, epoch: int) -> LastWrite | None:
-        return self.writer.claim(epoch)  # type: ignore[no-any-return]
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
+        return self.writer.claim(epoch, continues)  # type: ignore[no-any-return]
 
     def last_write(self) -> LastWrite | None:
         return self.writer.last_write()  # type: ignore[no-any-return]
@@ -247,6 +247,28 @@ def test_at_most_once_has_the_same_marks(target: Target) -> None:
         target.write((7, 0, 0), 1, ranges=FIRST)
     assert target.claim(8) == LastWrite(Mark(7, 0, 0), FIRST)
     assert target.ids() == [1]
+
+
+@pytest.mark.parametrize("target", TARGETS | OTHER_WAYS, indirect=True)
+def test_a_claim_that_continues_an_epoch_keeps_its_last_write(target: Target) -> None:
+    target.prepared().claim(7)
+    target.write((7, 0, 0), 1, ranges=FIRST)
+    target.write((7, 1, 1), 2, ranges=SECOND)
+
+    assert target.again().claim(9, {7}) == LastWrite(Mark(7, 1, 1), SECOND)
+    assert target.last_write() == LastWrite(Mark(9, 1, 1), SECOND)
+    target.write((9, 1, 1), 3, ranges=SECOND)  # the same batch, by the process that goes on
+    with pytest.raises(FencedError, match="another process runs the pipeline 'p'"):
+        target.write((7, 2, 0), 4, ranges=SECOND)
+    # One that was taken over from before it wrote anything.
+    target.again().claim(11, {7, 9})
+    target.again().claim(12, {7, 9, 11})
+    assert target.last_write() == LastWrite(Mark(12, 1, 1), SECOND)
+    target.write((12, 1, 2), 5, ranges=SECOND)
+    assert target.ids() == [1, 2, 5]
+    # An epoch that continues none of them does not have their writes.
+    target.claim(13, {3})
+    assert target.last_write().mark == Mark(13, CLAIMED, 0)
 
 
 @pytest.mark.parametrize("target", TARGETS | OTHER_WAYS, indirect=True)

@@ -88,6 +88,7 @@ class Attempt:
         once: bool,
         seen: Offsets | None = None,
         held: int = -1,
+        token: int | None = None,
     ) -> None:
         self.pipeline = pipeline
         self._state = state
@@ -97,6 +98,7 @@ class Attempt:
         self._once = once
         self._seen = seen or {}
         self._held = held
+        self._token = token
         self._closing = ExitStack()
         self._query = LaunchedQuery()
         self._writers: Writers
@@ -150,7 +152,14 @@ class Attempt:
         checkpoint = Checkpoint(Folder(spark, self._state))
         sources, source_log = ready.plan.sources, ready.source_log
         resuming = Resuming(
-            checkpoint, pipeline, sources, source_log, open_claims, self._held, finish
+            checkpoint,
+            pipeline,
+            sources,
+            source_log,
+            open_claims,
+            held=self._held,
+            token=self._token,
+            finish=finish,
         )
         resumption = resuming.find()
         self._held = resumption.epoch.number

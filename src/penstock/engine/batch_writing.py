@@ -222,11 +222,12 @@ class Splitting:
         self._batch = batch
         self._write = write
         self._most = most
-        self._name = str(batch.id)
+        # A process that was taken over from may still write its plan: each number has its own.
+        self._name = f"{batch.id}~{batch.epoch}"
 
     def begun(self) -> bool:
         """Return whether an earlier run of this batch was split."""
-        return self._name in self._folder.names()
+        return bool(self._plans())
 
     def run(self) -> Written:
         """Write all parts and return what became of the whole."""
@@ -238,7 +239,8 @@ class Splitting:
 
     def forget(self) -> None:
         """Remove what was written down, once the batch cannot come back."""
-        self._folder.remove(self._name)
+        for name in self._plans():
+            self._folder.remove(name)
 
     def _take(self, plan: _Plan) -> None:
         """Write the first part that is left: it is done then, or is halved, or is a refused record."""
@@ -290,9 +292,18 @@ class Splitting:
         self._save(plan)
 
     def _load(self) -> _Plan:
-        if text := self._folder.read(self._name):
+        if (plans := self._plans()) and (text := self._folder.read(plans[-1])):
             return msgspec.json.decode(text, type=_Plan)
         return _Plan([_Part(half) for half in halves(spans_in(self._batch.ranges))])
+
+    def _plans(self) -> list[str]:
+        """Return the names of the batch's plans, the one of the latest process last."""
+        epochs: dict[int, str] = {}
+        for name in self._folder.names():
+            batch, _, epoch = name.partition("~")  # an earlier release wrote the batch alone
+            if batch == str(self._batch.id):
+                epochs[int(epoch or 0)] = name
+        return [name for _, name in sorted(epochs.items())]
 
     def _save(self, plan: _Plan) -> None:
         self._folder.write(self._name, msgspec.json.encode(plan).decode())

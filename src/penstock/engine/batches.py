@@ -172,6 +172,7 @@ class BatchLoop:
             position=end,
             error=loss or written.example,
             lost=lost,
+            earlier=self._epoch.earlier,
         )
         if self._hooks.on_batch:
             self._hooks.on_batch(done)

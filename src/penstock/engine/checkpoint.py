@@ -1,7 +1,8 @@
 """What a pipeline remembers between runs: epochs, each with Spark's own checkpoint.
 
 An epoch is one unbroken run of batches. When a user moved the group's offsets while the
-pipeline was stopped, a new epoch starts from there, next to the old one.
+pipeline was stopped, a new epoch starts from there, next to the old one. A process that runs the pipeline
+under a lease goes on with the epoch under a number of its own: sinks refuse those of earlier processes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _DECODE = "penstock-decode.json"
 # What Spark writes for a source that has had no record yet.
 _NOTHING_READ = "-"
 _A_SECOND = 1.0
+_CONTINUED = "continued"
+# Greater than every second, and smaller than the numbers under a lease.
+_LAST_SECOND = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,11 @@ class Planned:
 
 
 class Epoch:
-    """One run of batches from a known start."""
+    """One run of batches from a known start; `earlier` are the numbers that it had before."""
 
-    def __init__(self, folder: Folder, number: int) -> None:
+    def __init__(self, folder: Folder, number: int, earlier: frozenset[int] = frozenset()) -> None:
         self.number = number
+        self.earlier = earlier
         self._folder = folder
         # The last batch that had partitions which were new, and where they begin.
         self._newest_added: tuple[int, Offsets] | None = None
@@ -44,6 +49,14 @@ class Epoch:
     def location(self) -> str:
         """Return the location of Spark's checkpoint."""
         return self._folder.uri
+
+    def continued_as(self, number: int) -> Epoch:
+        """Give it another number, before sinks are asked to refuse the earlier ones.
+
+        Each number is a file: none is lost if two processes do this at the same time.
+        """
+        self._folder.create(f"{_CONTINUED}/{number}", "{}")
+        return Epoch(self._folder, number, self.earlier | {self.number})
 
     def parts(self) -> Folder:
         """Return the folder with the plans of batches that had to be split."""
@@ -58,9 +71,10 @@ class Epoch:
         """Wait for the end of the second that the epoch is named after, before its first write.
 
         A later epoch can then not have the same name, even if this folder is removed. A clock that was
-        set back is not waited for.
+        set back is not waited for. The numbers of a lease belong to no second.
         """
-        time.sleep(min(_A_SECOND, max(0.0, self.number + 1 - time.time())))
+        if self.number < _LAST_SECOND:
+            time.sleep(min(_A_SECOND, max(0.0, self.number + 1 - time.time())))
 
     def start(self) -> Offsets:
         """Return where the epoch starts."""
@@ -171,7 +185,9 @@ class Checkpoint:
         return epoch
 
     def _epoch(self, number: int) -> Epoch:
-        return Epoch(self._folder.below(str(number)), number)
+        folder = self._folder.below(str(number))
+        *earlier, newest = sorted({number, *_numbers(folder.names(_CONTINUED))})
+        return Epoch(folder, newest, frozenset(earlier))
 
 
 def _numbers(names: Iterable[str]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -77,23 +77,30 @@ class Claims:
         asked = [writer for writer in self._both if self.used or writer.sink.names_by_label]
         return max(map(_epoch, asked), default=-1)
 
-    def claim(self, epoch: int) -> LastWrite | None:
-        """Claim an epoch in both sinks; return the last write of rows before it."""
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
+        """Claim an epoch in both sinks; return the last write of rows before it.
+
+        `continues` are earlier numbers of the same epoch.
+        """
         if not self.used:
             return None
         self.prepare()
-        rows, _ = (writer.claim(epoch) for writer in self._both)
+        rows, _ = (writer.claim(epoch, continues) for writer in self._both)
         return rows
 
-    def hold(self, epoch: int) -> None:
-        """Claim a continued epoch in a sink that does not know it: a table that was replaced."""
+    def hold(self, epoch: int, continues: Container[int] = ()) -> bool:
+        """Claim an epoch that goes on in a sink that does not know it; return whether there is one.
+
+        The epoch has a new number, or the table was replaced.
+        """
         if not self.used:
-            return
+            return False
         behind = [writer for writer in self._both if _epoch(writer) < epoch]
         if behind:
             self.prepare()
         for writer in behind:
-            writer.claim(epoch)
+            writer.claim(epoch, continues)
+        return bool(behind)
 
     def has(self, batch: Batch) -> bool:
         """Return whether the sink has this write already, by an earlier run of the same batch.

@@ -43,12 +43,15 @@ class Lease:
         *,
         renew: float | None = None,
         stale: float | None = None,
+        at_once: bool = False,
     ) -> None:
         # Returns None while Java, through which the folder is reached, is being started again.
         self._find_folder = folder
         self._name = name
         self._on_lost = on_lost
         self._renew, self._stale = renew or RENEW, stale or STALE
+        # Whether another process that has it is not waited for.
+        self._at_once = at_once
         self._owner = uuid4().hex
         self._number = 0
         self._released = Event()
@@ -78,7 +81,7 @@ class Lease:
             return
         while True:
             newest = max(_numbers(folder), default=0)
-            if newest:
+            if newest and not self._at_once:
                 self._wait_until_gone(folder, newest)
             if folder.create(_file(newest + 1), self._text()):
                 self._number = newest + 1

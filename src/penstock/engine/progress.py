@@ -24,7 +24,11 @@ class State(str, Enum):
 
 @dataclass(frozen=True)
 class Done:
-    """What one batch gave. The same batch, run again after a kill, has the same mark."""
+    """What one batch gave. The same batch, run again after a kill, has the same mark.
+
+    A process that takes the pipeline over may run it again under a later number of the same epoch;
+    `earlier` has the others.
+    """
 
     mark: Mark
     records: int
@@ -35,6 +39,7 @@ class Done:
     error: str | None = None
     # How many records Kafka removed before they were read.
     lost: int = 0
+    earlier: frozenset[int] = frozenset()
 
     @property
     def rows_per_second(self) -> float:

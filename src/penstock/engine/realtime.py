@@ -143,7 +143,7 @@ class RealTimeMonitor:
         if self._pipeline.commit:
             self._log.commit(end, Stamp(self._epoch.number, batch).text)
         mark = Mark(self._epoch.number, batch, 0)
-        done = Done(mark, records, records, 0, now - self._since, end)
+        done = Done(mark, records, records, 0, now - self._since, end, earlier=self._epoch.earlier)
         if self._hooks.on_batch:
             self._hooks.on_batch(done)
         self.progress = self.progress.after_batch(done)

@@ -10,9 +10,16 @@ from time import time as now
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Checkpoint, Epoch
 from penstock.engine.claims import Claims
-from penstock.engine.resumption import Committed, ResumePoint, Stamp, Witnesses, next_epoch
+from penstock.engine.resumption import (
+    Committed,
+    ResumePoint,
+    Stamp,
+    Witnesses,
+    epochs_of,
+    next_epoch,
+)
 from penstock.engine.topic_watcher import Loss, below, refusal_of
-from penstock.errors import PipelineFailedError
+from penstock.errors import FencedError, PipelineFailedError
 from penstock.pipeline import (
     CLAIMED,
     Delivery,
@@ -51,6 +58,8 @@ class Resuming:
     open_claims: Callable[[Sequence[Partition]], Claims]
     # The epoch that this process had before, which it must not take back from another process.
     held: int = -1
+    # The token of the lease under which this process runs the pipeline, where it has one.
+    token: int | None = None
     # Writes the dead letters of records whose rows the sink has, in this epoch.
     finish: Callable[[int, Ranges], None] = lambda *_: None
 
@@ -66,12 +75,40 @@ class Resuming:
         claims = self.open_claims(partitions)
         point = ResumePoint(partitions, topics, epoch)
         known = self._witnesses(point, claims.last_write())
-        if epoch and known.goes_on() and not (_is_done(point) and point.recreated()):
-            return self._go_on(epoch, known, claims)
+        if epoch and known.goes_on_here():
+            if not self._is_own(epoch):
+                epoch = epoch.continued_as(self._next_number(known, claims))
+            if claims.hold(epoch.number, epoch.earlier):
+                # An earlier process may have done a batch, or planned one, until the claim.
+                point = ResumePoint(partitions, topics, epoch)
+                known = self._witnesses(point, claims.last_write())
+        if epoch and known.goes_on_here():
+            return self._go_on(epoch, known)
         self._refuse_half_written(known)
-        number = next_epoch(now(), [known.newest_epoch, claims.newest_epoch()])
+        number = self._next_number(known, claims)
         known = self._witnesses(point, claims.claim(number))
         return self._begin(number, read, known, topics, claims)
+
+    def _is_own(self, epoch: Epoch) -> bool:
+        """Return whether an epoch has a number of this process's lease, or there is no lease."""
+        if self.token is None:
+            return True
+        self._refuse_later(epoch.number)
+        return epoch.number in epochs_of(self.token)
+
+    def _next_number(self, known: Witnesses, claims: Claims) -> int:
+        newest = max(known.newest_epoch, claims.newest_epoch())
+        if self.token is None:
+            return next_epoch(now(), [newest])
+        self._refuse_later(newest + 1)
+        return max(epochs_of(self.token).start, newest + 1)
+
+    def _refuse_later(self, number: int) -> None:
+        if self.token is not None and number >= epochs_of(self.token).stop:
+            raise FencedError(
+                f"another process runs the pipeline {self.pipeline.name!r}: its epoch {number} is later "
+                f"than all of the lease with token {self.token}; this process must not write"
+            )
 
     def _witnesses(self, point: ResumePoint, written: LastWrite | None) -> Witnesses:
         if written and self.held >= 0:
@@ -83,11 +120,9 @@ class Resuming:
             for place, each in offsets.items()
             if point.is_the_same(place[0])
         }
-        pipeline = self.pipeline
-        return Witnesses(point, committed, written, pipeline.delivery, pipeline.in_real_time)
+        return Witnesses.of(point, committed, written, self.pipeline)
 
-    def _go_on(self, epoch: Epoch, known: Witnesses, claims: Claims) -> Resumption:
-        claims.hold(epoch.number)
+    def _go_on(self, epoch: Epoch, known: Witnesses) -> Resumption:
         committed = known.current()
         for source in self.sources:
             position = source.own(known.point.next(Delivery.AT_LEAST_ONCE) | committed)
@@ -132,11 +167,6 @@ class Resuming:
             f"state folder that it had, or choose where to go on by resetting the offsets of group "
             f"{self.pipeline.group_id!r}"
         )
-
-
-def _is_done(point: ResumePoint) -> bool:
-    last = point.last()
-    return last is not None and last.done
 
 
 def starting_offsets(

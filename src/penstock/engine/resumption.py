@@ -11,10 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from penstock.engine.checkpoint import Epoch, Planned
-from penstock.pipeline import CLAIMED, Delivery, LastWrite, Mark, Offsets, Partition, Ranges
+from penstock.pipeline import (
+    CLAIMED,
+    Delivery,
+    LastWrite,
+    Mark,
+    Offsets,
+    Partition,
+    Pipeline,
+    Ranges,
+)
 
 
 class Stamp(NamedTuple):
@@ -41,6 +50,9 @@ class Stamp(NamedTuple):
         return cls(int(match[1]), int(match[2])) if match else None
 
 
+_Numbered = TypeVar("_Numbered", Stamp, Mark)
+
+
 class Committed(NamedTuple):
     """A committed offset; one without a stamp is not from the pipeline."""
 
@@ -61,6 +73,25 @@ class ResumePoint:
         self._noted = epoch.topics() if epoch else {}
         self._newest = epoch.last() if epoch else None
         self._read = {topic for topic, _ in self._newest.end} if self._newest else set()
+
+    def renumbered(self, write: LastWrite) -> LastWrite:
+        """Return a write with the current number of the epoch, if it was of this epoch."""
+        marks = {place: self._current(mark) for place, mark in write.marks.items()}
+        return replace(write, mark=self._current(write.mark), marks=marks)
+
+    def renumbered_commit(self, commit: Committed) -> Committed:
+        """Return a commit with the current number of the epoch, if it was of this epoch.
+
+        A batch is committed before it is done: a commit of an earlier number and an earlier batch came
+        late, from a process that was taken over from. It keeps its number, and does not count.
+        """
+        if commit.stamp is None or commit.stamp.batch < self.done_batch():
+            return commit
+        return commit._replace(stamp=self._current(commit.stamp))
+
+    def _current(self, mark: _Numbered) -> _Numbered:
+        earlier = self._epoch.earlier if self._epoch else ()
+        return mark._replace(epoch=self.number) if mark.epoch in earlier else mark
 
     def of_now(self, offsets: Mapping[Partition, int]) -> Offsets:
         """Return the offsets that mean something: not those of a topic that was recreated since."""
@@ -124,6 +155,23 @@ class Witnesses:
     # In real-time mode the group follows what is done, and may not have got there.
     follows: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        point: ResumePoint,
+        committed: Mapping[Partition, Committed],
+        written: LastWrite | None,
+        pipeline: Pipeline,
+    ) -> Witnesses:
+        """Return what they say, with every earlier number of the epoch replaced by its current one."""
+        return cls(
+            point,
+            {place: point.renumbered_commit(each) for place, each in committed.items()},
+            written and point.renumbered(written),
+            pipeline.delivery,
+            pipeline.in_real_time,
+        )
+
     @property
     def newest_epoch(self) -> int:
         """Return the greatest epoch that any of them knows; -1 if none knows any."""
@@ -158,6 +206,15 @@ class Witnesses:
         # A batch commits all its partitions at once: some of them moved by hand is a person's wish.
         by_hand = [p for p in _moved(before, last.end) if self._is_by_hand(p)]
         return len({committed[p] == last.end[p] for p in by_hand}) < 2
+
+    def goes_on_here(self) -> bool:
+        """Return whether the newest epoch continues, in topics that are still those that it read.
+
+        A batch that was under way is finished first.
+        """
+        last = self.point.last()
+        is_done = last is not None and last.done
+        return self.goes_on() and not (is_done and self.point.recreated())
 
     def _is_by_hand(self, place: Partition) -> bool:
         group = self.committed.get(place)
@@ -253,6 +310,17 @@ def next_epoch(now: float, known: Iterable[int]) -> int:
     (1000, 2001)
     """
     return max(int(now), max(known, default=-1) + 1)
+
+
+def epochs_of(token: int) -> range:
+    """Return the numbers of the epochs that a process may begin under a lease with this token.
+
+    They are greater than all numbers of smaller tokens, and than all numbers that clocks gave.
+
+    >>> epochs_of(7)[0] < epochs_of(7)[-1] < epochs_of(8)[0], 2**33 < epochs_of(1_800_000_000)[0]
+    (True, True)
+    """
+    return range(token << 20, (token + 1) << 20)
 
 
 def _later(epoch: int, known: int, mark: Mark, end: int) -> int:

@@ -41,12 +41,15 @@ def start(
     once: bool = False,
     on_batch: OnBatch | None = None,
     before_batch: BeforeBatch | None = None,
+    token: int | None = None,
 ) -> Running:
     """Start a pipeline; with `once`, process the current backlog, then end.
 
     `on_batch` is called for each batch after its offsets are committed and before Spark notes it as done:
     if it raises, or the process dies in it, the same batch is run again, with the same mark.
     `before_batch` is called before anything of a batch is written: if it raises, nothing is.
+    `token` is that of a lease on the pipeline: sinks with marks refuse processes with a smaller one, and
+    a process that has the state and is suspended is not waited for.
 
     Examples
     --------
@@ -56,7 +59,7 @@ def start(
             running.wait(timeout=60)
             print(running.progress())
     """
-    return Running(pipeline, once=once, on_batch=on_batch, before_batch=before_batch)
+    return Running(pipeline, once=once, on_batch=on_batch, before_batch=before_batch, token=token)
 
 
 class Running:
@@ -74,8 +77,10 @@ class Running:
         once: bool = False,
         on_batch: OnBatch | None = None,
         before_batch: BeforeBatch | None = None,
+        token: int | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self._token = token
         self._hooks = Hooks(on_batch, before_batch)
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
@@ -89,7 +94,8 @@ class Running:
         self._closing.callback(self._bindings.close)
         try:
             options = pipeline.session_options
-            self._closing.enter_context(locked(self._place, pipeline.name, options, self._lose))
+            held = locked(self._place, pipeline.name, options, self._lose, leased=token is not None)
+            self._closing.enter_context(held)
             self._attempt = self._begin_at_last(Progress(pipeline.name))
             self._lag = self._monitored(self._attempt)
         except BaseException:
@@ -181,6 +187,7 @@ class Running:
             once=self._once,
             seen=seen,
             held=held,
+            token=self._token,
         )
         attempt.begin()
         return attempt

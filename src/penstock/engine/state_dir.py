@@ -11,11 +11,14 @@ from typing import IO, Any
 from pyspark.sql import SparkSession
 
 from penstock.config.directories import create_private, data_dir
+from penstock.config.logs import event_logger
 from penstock.engine.lease import Lease, OnLost
 from penstock.engine.session import spark_session
 from penstock.errors import ConfigError, FencedError, SetupError, TransientError
 from penstock.pipeline import Pipeline, SparkOptions
 from penstock.pipeline.storage import Folder, absolute, is_uri, on_this_disk
+
+log = event_logger(__name__)
 
 
 def state_folder(pipeline: Pipeline) -> str:
@@ -42,18 +45,26 @@ def _ignored(_lost: FencedError) -> None:
 
 
 def locked(
-    state: str, name: str, options: SparkOptions | None = None, on_lost: OnLost = _ignored
+    state: str,
+    name: str,
+    options: SparkOptions | None = None,
+    on_lost: OnLost = _ignored,
+    *,
+    leased: bool = False,
 ) -> ExitStack:
     """Refuse a second process that would run the same pipeline with the same state.
 
     On this disk the system holds the lock. Behind a URI it is a lease, for which Spark is started with
     these options; `on_lost` is called where another process took it over from this one.
+
+    A process that is `leased`, that has the lease of the control plane, takes the state over at once:
+    the one that has it may be suspended, and is refused by the sinks.
     """
     held = ExitStack()
     place = on_this_disk(state)
     if is_uri(place):
         spark_session(options)
-        held.enter_context(Lease(lambda: _folder_now(state), name, on_lost))
+        held.enter_context(Lease(lambda: _folder_now(state), name, on_lost, at_once=leased))
         return held
     try:
         # Only a new folder: one that is there may be shared with the executors of a cluster.
@@ -65,6 +76,9 @@ def locked(
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         held.close()
+        if leased:
+            log.warning("state_taken_over", pipeline=name, state=state)
+            return held
         raise ConfigError(
             f"pipeline {name!r} already runs in another process with its state under {state}; "
             "stop that one, or give this one another name"

@@ -6,6 +6,7 @@ Where a pipeline is behind the import, both are one thing to look at and to stop
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
@@ -39,16 +40,18 @@ def start(
     once: bool = False,
     on_batch: OnBatch | None = None,
     before_batch: BeforeBatch | None = None,
+    token: int | None = None,
 ) -> Running | ImportRunning:
     """Start a pipeline, whatever its source; with `once`, process the current backlog, then end.
 
-    `on_batch` and `before_batch` are called for the batches that are read from Kafka, as
-    `penstock.engine.start` says.
+    `on_batch` and `before_batch` are called for the batches that are read from Kafka, and `token` is
+    that of a lease, as `penstock.engine.start` says.
     """
+    begin = partial(engine.start, on_batch=on_batch, before_batch=before_batch, token=token)
     plan = import_plan(pipeline)
-    if plan is None:
-        return engine.start(pipeline, once=once, on_batch=on_batch, before_batch=before_batch)
-    return ImportRunning(pipeline, plan, once=once, on_batch=on_batch, before_batch=before_batch)
+    return (
+        begin(pipeline, once=once) if plan is None else ImportRunning(pipeline, plan, begin, once)
+    )
 
 
 class ImportRunning:
@@ -58,15 +61,14 @@ class ImportRunning:
         self,
         pipeline: Pipeline,
         plan: ImportPlan,
-        *,
+        begin: Callable[..., Running] = engine.start,
         once: bool = False,
-        on_batch: OnBatch | None = None,
-        before_batch: BeforeBatch | None = None,
     ) -> None:
         self.pipeline = pipeline
         self._plan = plan
         self._once = once
-        self._start = partial(engine.start, on_batch=on_batch, before_batch=before_batch)
+        # Starts the pipeline behind the import.
+        self._start = begin
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
         self._in_a_row = self._failures = 0

@@ -7,7 +7,7 @@ writes `write`, and overrides the rest where the target can do more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
@@ -79,8 +79,12 @@ class Writer(ABC, Generic[S_co]):
         known = self.last_write()
         return known is not None and is_repetition(known.mark, batch.mark, batch.pipeline)
 
-    def claim(self, _epoch: int) -> LastWrite | None:
+    def claim(self, _epoch: int, _continues: Container[int] = ()) -> LastWrite | None:
         """Make `epoch` the newest one of the pipeline, and return the last write before it.
+
+        It may be another number of an epoch that goes on in a new process: `continues` has the earlier
+        ones. A write of those becomes the last write of the new number, so that a batch that was
+        written is known as a repetition.
 
         From here on the target refuses writes of earlier epochs with FencedError. Called after
         `prepare`, before the first batch of a new epoch, and before the engine decides where to

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from dataclasses import replace
 
 from penstock.pipeline import CLAIMED, LastWrite, Mark, refuse_claim
 from penstock.pipeline.values import ranges_as_json, ranges_from_json
 
 
-def claimed(last: LastWrite | None, epoch: int, pipeline: str) -> LastWrite:
+def claimed(
+    last: LastWrite | None, epoch: int, pipeline: str, continues: Container[int] = ()
+) -> LastWrite:
     """Return the mark of a claimed epoch, with the ranges of the last write.
+
+    A write of an epoch that the claimed one continues becomes the last write of the claimed one.
 
     >>> write = claimed(LastWrite(Mark(7, 3, 1), {("t", 0): (5, 8)}), 8, "p")
     >>> write.mark, write.ranges, write.mark_of(("t", 0))
     (Mark(epoch=8, batch=-1, part=0), {('t', 0): (5, 8)}, Mark(epoch=7, batch=3, part=1))
+    >>> claimed(LastWrite(Mark(7, 3, 1)), 8, "p", continues={7}).mark
+    Mark(epoch=8, batch=3, part=1)
     """
     mark = Mark(epoch, CLAIMED, 0)
     refuse_claim(last, mark, pipeline)
     if last is None:
         return LastWrite(mark)
+    written = max((last.mark_of(place) for place in last.ranges), default=last.mark)
+    if written.epoch in continues:
+        return replace(last, mark=written._replace(epoch=epoch), marks={})
     return replace(last, mark=mark, marks={place: last.mark_of(place) for place in last.ranges})
 
 

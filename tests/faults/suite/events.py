@@ -30,6 +30,8 @@ from penstock.kafka import GroupOffsets
 _IN_PARTS = "was being written in parts"
 _YEAR = 365 * 86400.0
 CLOCKS = (-10 * _YEAR, -3600.0, _YEAR)
+# Tokens of leases begin at a second of now.
+_FIRST_TOKEN = 1_800_000_000
 # How long a process may take to reach the point at which it is aimed; then it is killed where it is.
 _TO_THE_POINT = 45.0
 # The time of passing the point, at most, that ends the process.
@@ -84,11 +86,25 @@ class WorldOfTrouble:
 
     def zombie(self) -> None:
         """Suspend everything, let another process take over, and wake up the first one."""
+        self._suspended(lambda: self._start(states=self._other_states()))
+
+    def taken_over(self) -> None:
+        """Suspend everything; one with a later lease goes on with the same state; wake the first."""
+        self._suspended(lambda: self._start(token=self._next_token()))
+
+    def leased_kill(self) -> None:
+        """Kill everything; a process with a later lease goes on with the same state."""
+        self._killed(self.dice.random(), token=self._next_token())
+
+    def _next_token(self) -> int:
+        return _FIRST_TOKEN + next(self._numbers)
+
+    def _suspended(self, start_other: Callable[[], Host]) -> None:
         old = self._running(share=self.dice.random())
         time.sleep(self.dice.uniform(0, 2))  # the moment is the point, not a wait
         old.signal_all(signal.SIGSTOP)
         concerned = old.live
-        fresh = self._start(states=self._other_states())
+        fresh = start_other()
         # A transaction of the suspended process may hold a lock in the database: the others go on.
         wanted = max(1, len(concerned) - 2)
         fresh.until(lambda: len(fresh.with_batches()) + len(fresh.failed) >= wanted, timeout=90)
@@ -228,8 +244,9 @@ class WorldOfTrouble:
         point: str = "",
         clock: float = 0.0,
         once: bool = False,
+        token: int | None = None,
     ) -> Host:
-        run = Run(dict(states or self._states), self._definition, once)
+        run = Run(dict(states or self._states), self._definition, once, token)
         log = self.world.setting.folder / f"host-{next(self._numbers)}.log"
         self.host = Host(self.world, run, log, point=point, clock=clock)
         self._hosts.append(self.host)
@@ -268,13 +285,13 @@ class WorldOfTrouble:
             self._states[sink] = state
             self.tally[sink]["refused to go on"] += 1
 
-    def _killed(self, share: float) -> None:
+    def _killed(self, share: float, token: int | None = None) -> None:
         host = self._running(share)
         time.sleep(self.dice.uniform(0, 1.5))  # the moment of the kill is the point, not a wait
         self._count("kills", host.live)
         host.kill()
         self._check(host)
-        self._start()
+        self._start(token=token)
 
     def _ended_somehow(self) -> None:
         """End what runs: by a kill, or in order."""
@@ -340,7 +357,7 @@ def _is_fenced(sink: str, *hosts: Host) -> bool:
 DECK = (
     "kill", "aimed_kill", "zombie", "twins", "state_lost", "clock", "group_deleted", "group_reset",
     "letters_handled", "definition_changed", "aimed_kill", "zombie", "state_lost", "letters_handled",
-    "definition_changed", "kill",
+    "definition_changed", "kill", "taken_over", "leased_kill", "taken_over", "leased_kill",
 )  # fmt: skip
 
 

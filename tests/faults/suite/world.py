@@ -132,11 +132,12 @@ SPARK = {"memory": "1g"}
 
 @dataclass(frozen=True)
 class Run:
-    """How one process runs the pipelines: the state folder of each, and the definition of all."""
+    """How one process runs the pipelines: the state folder of each, the definition and lease of all."""
 
     states: dict[str, str]
     definition: str = "plain"
     once: bool = False
+    token: int | None = None
 
     def written(self) -> str:
         return json.dumps(self.__dict__)

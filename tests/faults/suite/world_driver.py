@@ -30,8 +30,8 @@ def say(sink: str, what: str, **more: Any) -> None:
 class Life:
     """One pipeline from its start to its end."""
 
-    def __init__(self, sink: str, pipeline: Pipeline, once: bool, stop: Event) -> None:
-        self._sink, self._pipeline, self._once, self._stop = sink, pipeline, once, stop
+    def __init__(self, sink: str, pipeline: Pipeline, run: Run, stop: Event) -> None:
+        self._sink, self._pipeline, self._run, self._stop = sink, pipeline, run, stop
 
     def live(self) -> None:
         try:
@@ -47,7 +47,7 @@ class Life:
         """Start it; a system that is away, or a lock that a stopped process holds, is waited for."""
         while not self._stop.is_set():
             try:
-                return start(self._pipeline, once=self._once)
+                return start(self._pipeline, once=self._run.once, token=self._run.token)
             except TransientError as error:
                 say(self._sink, "waits", text=str(error)[:500])
                 self._stop.wait(0.5)
@@ -70,7 +70,7 @@ def main(world_text: str, run_text: str) -> None:
     try:
         spark_session(SparkOptions(**SPARK))
         threads = [
-            Thread(target=Life(sink, pipeline, run.once, stop).live)
+            Thread(target=Life(sink, pipeline, run, stop).live)
             for sink, state in run.states.items()
             for pipeline in [world.pipeline(sink, state, run.definition)]
         ]

@@ -45,9 +45,11 @@ class Counters:
 
         One statement: a process that is killed has either added all of a batch, or nothing.
         """
+        # The epoch may have had other numbers in other processes: its batches have one sequence.
+        same_epoch = COUNTERS.c.epoch.in_([done.mark.epoch, *done.earlier])
         newer = sa.or_(
-            COUNTERS.c.epoch < done.mark.epoch,
-            sa.and_(COUNTERS.c.epoch == done.mark.epoch, COUNTERS.c.batch < done.mark.batch),
+            sa.and_(same_epoch, COUNTERS.c.batch < done.mark.batch),
+            sa.and_(~same_epoch, COUNTERS.c.epoch < done.mark.epoch),
         )
         holds = sa.exists().where(RUNS.c.deployment == deployment, RUNS.c.token == token)
         same = COUNTERS.update().where(COUNTERS.c.deployment == deployment, newer, holds)

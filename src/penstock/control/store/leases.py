@@ -65,6 +65,10 @@ class Leases:
         same = DEPLOYMENTS.c.name == deployment
         wanted = DEPLOYMENTS.c.desired.in_((Desired.RUNNING.value, Desired.DELETED.value))
 
+        # Greater than before, and than all tokens since a backup from which the store was restored.
+        second = sa.cast(self._now, sa.BigInteger)
+        token = sa.case((RUNS.c.token + 1 < second, second), else_=RUNS.c.token + 1)
+
         def current(column: sa.Column[Any]) -> Any:
             return sa.select(column).where(same).scalar_subquery()
 
@@ -74,7 +78,7 @@ class Leases:
             .where(sa.exists().where(same, wanted))
             .values(
                 worker=worker,
-                token=RUNS.c.token + 1,
+                token=token,
                 renewals=0,
                 lease_until=self._now + self.length,
                 claimed=self._now,

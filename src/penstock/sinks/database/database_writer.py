@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -79,14 +80,15 @@ class DatabaseWriter(Writer["DatabaseSink"]):
                     return as_last_write([*mark, None][:4])
         return None
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Write the epoch into the pipeline's row, after every transaction that holds it ended."""
         if self.opening.delivery is Delivery.AT_LEAST_ONCE:
             return None
         pipeline = self.opening.pipeline
         with self._database.session() as session:
             last = session.lock_mark(self._target, pipeline)
-            session.set_mark(self._target, pipeline, claimed(last, epoch, pipeline))
+            own = claimed(last, epoch, pipeline, continues)
+            session.set_mark(self._target, pipeline, own)
             session.commit()
         return last
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import TransientError
-from penstock.pipeline import Batch, LastWrite, Mark, is_repetition
+from penstock.pipeline import CLAIMED, Batch, LastWrite, Mark, is_repetition
 from penstock.sinks.delta import delta_transaction
 from penstock.sinks.delta.delta_marks import (
     Numbers,
@@ -93,20 +93,20 @@ class DeltaTable(LakeTable):
         write = next(filter(None, (ranges_in(x, pipeline, mark) for x in self._commits())), None)
         return write or LastWrite(mark)
 
-    def claim(self, pipeline: str, epoch: int) -> LastWrite | None:
+    def claim(self, pipeline: str, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Commit the epoch's application, and the ones of all earlier epochs as closed.
 
         A commit fails when an application that it depends on was committed since it began, and Delta
         skips a write whose number is not greater: so does every write of an earlier epoch.
         """
         last = self.last_write(pipeline)
-        claim = claimed(last, epoch, pipeline)
+        claim = claimed(last, epoch, pipeline, continues)
         with self._text(pipeline, claim):
             if delta_transaction.usable(self.spark):
                 own, number = number_of(pipeline, claim.mark)
                 self._claim_at_once(pipeline, last, {own: number})
             else:
-                self._claim_in_turn(pipeline, epoch)
+                self._claim_in_turn(pipeline, claim.mark)
         return last
 
     def _claim_at_once(self, pipeline: str, last: LastWrite | None, own: dict[str, int]) -> None:
@@ -118,7 +118,7 @@ class DeltaTable(LakeTable):
             raise TransientError(f"{self.named} was written to while {pipeline!r} was claimed")
         change.commit({**earlier, **own, guard(pipeline): numbers.get(guard(pipeline), 0) + 1})
 
-    def _claim_in_turn(self, pipeline: str, epoch: int) -> None:
+    def _claim_in_turn(self, pipeline: str, mark: Mark) -> None:
         """Claim with Delta's public writer, which takes one number, greater than before, in a commit.
 
         The own epoch comes first: from then on no earlier one begins a write. Then each earlier one
@@ -126,7 +126,10 @@ class DeltaTable(LakeTable):
         """
         nothing = self.spark.createDataFrame([], self.schema())
         earlier = epochs_in(self._numbers(), pipeline)
-        for application, number in {claim_of(pipeline, epoch): 0, **earlier}.items():
+        own = {claim_of(pipeline, mark.epoch): 0}
+        if mark.batch != CLAIMED:
+            own = dict([number_of(pipeline, mark)])
+        for application, number in {**own, **earlier}.items():
             with self._numbered(application, number):
                 self.append(nothing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -53,10 +54,10 @@ class FilesWriter(Writer["FilesSink"]):
             act = self._journal.state().act
             return act.last if act else self._unmarked()
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Make an epoch the newest one in the table's journal."""
         with storage_errors(self.sink.path):
-            return self._journal.claim(epoch, self._unmarked)
+            return self._journal.claim(epoch, self._unmarked, continues)
 
     def write(self, batch: Batch) -> None:
         """Write the rows aside, then bring their files into the table."""

@@ -9,7 +9,7 @@ which was suspended, or does not know of the other, cannot add an act to what it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from penstock.errors import TerminalError, TransientError
@@ -96,7 +96,12 @@ class Journal:
             return False  # a batch that is run again may have other rows: it replaces its own files
         return is_repetition(known.last.mark, batch.mark, self.pipeline)
 
-    def claim(self, epoch: int, unmarked: Callable[[], LastWrite | None]) -> LastWrite | None:
+    def claim(
+        self,
+        epoch: int,
+        unmarked: Callable[[], LastWrite | None],
+        continues: Container[int] = (),
+    ) -> LastWrite | None:
         """Make an epoch the newest one; return the last write before it.
 
         `unmarked` returns what the names of files tell of a table that has no journal yet.
@@ -104,7 +109,7 @@ class Journal:
         for _ in range(_TRIES):
             state = self.settled()
             known = state.act.last if state.act else unmarked()
-            if self.add(state.next, Act(claimed(known, epoch, self.pipeline))):
+            if self.add(state.next, Act(claimed(known, epoch, self.pipeline, continues))):
                 return known
         raise self._busy()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,9 +97,9 @@ class IcebergTable(LakeTable):
             before = int((time.time() - keep) * 1000)
             actions.expireSnapshots(self._loaded()).expireOlderThan(before).execute()
 
-    def claim(self, pipeline: str, epoch: int) -> LastWrite | None:
+    def claim(self, pipeline: str, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Commit the epoch as a property of the table."""
-        return self._committed(lambda changes: _claim(changes, pipeline, epoch))
+        return self._committed(lambda changes: _claim(changes, pipeline, epoch, continues))
 
     def _committed(self, change: Callable[[Any], LastWrite | None]) -> LastWrite | None:
         """Commit what `change` does to the newest version of the table, if that still is the newest.
@@ -131,9 +131,9 @@ class IcebergTable(LakeTable):
         return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.session, self.sql)
 
 
-def _claim(changes: Any, pipeline: str, epoch: int) -> LastWrite | None:
+def _claim(changes: Any, pipeline: str, epoch: int, continues: Container[int]) -> LastWrite | None:
     last = _last_write(changes.table(), pipeline)
-    _set(changes, pipeline, claimed(last, epoch, pipeline))
+    _set(changes, pipeline, claimed(last, epoch, pipeline, continues))
     return last
 
 

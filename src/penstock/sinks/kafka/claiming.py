@@ -7,7 +7,7 @@ the mark and knows that it was fenced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -29,11 +29,13 @@ StoredMarks = dict[Partition, Stored]
 class Claim:
     """Claims one epoch of a pipeline in the scopes of its tasks."""
 
-    def __init__(self, connection: Connection, pipeline: str, epoch: int) -> None:
+    def __init__(
+        self, connection: Connection, pipeline: str, epoch: int, continues: Container[int] = ()
+    ) -> None:
         self._connection = connection
         self._pipeline = pipeline
         self._mark = Mark(epoch, CLAIMED, 0)
-        self._label = "~".join((pipeline, *map(str, self._mark)))
+        self._continues = continues
 
     def make(self, whole: TaskScope, others: Sequence[TaskScope]) -> list[StoredMarks]:
         """Claim the scope of a whole batch first, then the others; return the marks before it.
@@ -81,10 +83,16 @@ class Claim:
         """Return the span and the note of the claim's mark: how far the partition was written before."""
         before = stored.get((span.topic, span.partition))
         if before is None:
-            return span, note_of(self._label, span.start)
-        start = _begin(before)
-        note = note_of(self._label, start, before.written)
+            return span, self._note(self._mark, span.start)
+        start, written = _begin(before), before.written
+        if written.epoch in self._continues:
+            note = self._note(written._replace(epoch=self._mark.epoch), start)
+        else:
+            note = self._note(self._mark, start, written)
         return span._replace(start=start, end=before.offset), note
+
+    def _note(self, mark: Mark, start: int, before: Mark | None = None) -> str:
+        return note_of("~".join((self._pipeline, *map(str, mark))), start, before)
 
 
 def last_write_of(marks: Mapping[Partition, Stored]) -> LastWrite | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,13 +113,13 @@ class KafkaWriter(Writer["KafkaSink"]):
             for stored, span in marks
         )
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Take over every transactional id of the pipeline, and mark the epoch."""
         opening = self.opening
         scopes = to_claim(
             opening.pipeline, self.sink.topic, opening.partitions, abroad=self._abroad
         )
-        claimed = Claim(self._target, opening.pipeline, epoch).make(*scopes)
+        claimed = Claim(self._target, opening.pipeline, epoch, continues).make(*scopes)
         # An open transaction of a partition's task is resolved only when its id was taken over.
         before = [
             {where: one for where, one in each.items() if one.mark.epoch < epoch}

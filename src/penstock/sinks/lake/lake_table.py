@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -90,7 +90,7 @@ class LakeTable(ABC):
         """Return the pipeline's newest write, with the ranges of offsets that it covers."""
 
     @abstractmethod
-    def claim(self, pipeline: str, epoch: int) -> LastWrite | None:
+    def claim(self, pipeline: str, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Make the epoch the pipeline's newest in one commit; return the last write before it.
 
         A write of an earlier epoch that has begun already cannot become part of the table after it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -54,7 +55,7 @@ class LakeWriter(Writer["LakeSink"]):
         with lake_errors(table.named):
             return table.last_write(self.opening.pipeline) if table.exists() else None
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Commit the epoch to the table's log."""
         if self.opening.delivery is Delivery.AT_LEAST_ONCE:
             return None
@@ -62,11 +63,11 @@ class LakeWriter(Writer["LakeSink"]):
         for _ in range(_CLAIMS):
             try:
                 with lake_errors(table.named):
-                    return table.claim(pipeline, epoch)
+                    return table.claim(pipeline, epoch, continues)
             except TransientError as error:  # a write of an earlier epoch came first
                 log.info("claim_again", pipeline=pipeline, reason=str(error))
         with lake_errors(table.named):
-            return table.claim(pipeline, epoch)
+            return table.claim(pipeline, epoch, continues)
 
     def write(self, batch: Batch) -> None:
         """Add or merge the rows in one commit; a commit of an earlier run is not repeated."""

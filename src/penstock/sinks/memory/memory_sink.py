@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from pydantic import Field
 from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -65,9 +67,9 @@ class MemoryWriter(Writer[MemorySink]):
         """Return what the table knows."""
         return memory_table(self.sink.table).last_write(self.opening.pipeline)
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Claim the epoch in the table."""
-        return memory_table(self.sink.table).claim(self.opening.pipeline, epoch)
+        return memory_table(self.sink.table).claim(self.opening.pipeline, epoch, continues)
 
     def _table(self) -> MemoryTable:
         table = memory_table(self.sink.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -136,11 +137,11 @@ class MemoryTable:
         """Return the newest write of a pipeline."""
         return self._writes.get(pipeline)
 
-    def claim(self, pipeline: str, epoch: int) -> LastWrite | None:
+    def claim(self, pipeline: str, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         """Refuse writes of earlier epochs from here on; return the newest write before."""
         with self._lock:
             known = self._writes.get(pipeline)
-            self._writes[pipeline] = claimed(known, epoch, pipeline)
+            self._writes[pipeline] = claimed(known, epoch, pipeline, continues)
             return known
 
 
