@@ -2,7 +2,8 @@
 
 PenstockError                 exit 1
 ├── ConfigError               exit 2   invalid input: key, value, file, definition
-│   └── DefinitionError       exit 2   a pipeline definition, with every problem and its line
+│   ├── DefinitionError       exit 2   a pipeline definition, with every problem and its line
+│   └── NotFoundError         exit 2   what was asked for by its name does not exist
 ├── SetupError                exit 3   this machine lacks something: Java, a jar, a port, a writable path
 │   └── MissingExtraError     exit 3   an optional part of the package is not installed
 ├── TransientError            exit 4   another system is unavailable; the same call may work later
@@ -73,6 +74,10 @@ class DefinitionError(ConfigError):
         self.origin = origin
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(f"{origin} is not a valid pipeline:\n{lines}")
+
+
+class NotFoundError(ConfigError):
+    """What was asked for by its name does not exist."""
 
 
 class SetupError(PenstockError):

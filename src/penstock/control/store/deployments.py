@@ -17,7 +17,7 @@ from penstock.control.store.database import Database
 from penstock.control.store.events import Events, next_number
 from penstock.control.store.rows import FREE, PENDING, DeploymentRow, Desired, Kind, SpecRow
 from penstock.control.store.tables import COUNTERS, DEPLOYMENTS, EVENTS, RUNS, SAMPLES, SPECS
-from penstock.errors import ConfigError, nearest
+from penstock.errors import ConfigError, NotFoundError, nearest
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,98}[A-Za-z0-9])?")
@@ -125,7 +125,7 @@ class Deployments:
             return found
         names = [each.name for each in self.all()]
         hint = nearest(name, names) if names else "there are none"
-        raise ConfigError(f"there is no deployment {name!r}; {hint}")
+        raise NotFoundError(f"there is no deployment {name!r}; {hint}")
 
     def all(self, *, after: str = "", most: int = 10_000) -> list[DeploymentRow]:
         """Return the deployments whose names come after this one, in their order."""
@@ -233,7 +233,7 @@ class Deployments:
 
     def _require(self, session: sa.Connection, name: str) -> DeploymentRow:
         if (found := self._find(session, name)) is None:
-            raise ConfigError(f"there is no deployment {name!r}")
+            raise NotFoundError(f"there is no deployment {name!r}")
         return found
 
 

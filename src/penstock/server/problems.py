@@ -1,0 +1,65 @@
+"""Errors of the API in one form (RFC 9457), with the text that the command line prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.responses import JSONResponse
+
+from penstock.config.secrets import mask
+from penstock.control.store.deployments import ChangedError
+from penstock.control.store.login_limit import TooManyLoginsError
+from penstock.errors import (
+    ConfigError,
+    DefinitionError,
+    GroupInUseError,
+    MissingExtraError,
+    NotFoundError,
+    PenstockError,
+    TransientError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class RefusedRequestError(ConfigError):
+    """A request that is not answered, with its status: 401, 403, 413, ..."""
+
+    def __init__(self, status: int, text: str, **headers: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+# The first one that fits counts.
+_STATUS: tuple[tuple[type[PenstockError], int, str], ...] = (
+    (NotFoundError, 404, "Not found"),
+    (ChangedError, 412, "Changed since it was read"),
+    (DefinitionError, 422, "Invalid definition"),
+    (TooManyLoginsError, 429, "Too many failed logins"),
+    (GroupInUseError, 409, "In use"),
+    (MissingExtraError, 501, "Not installed"),
+    (ConfigError, 400, "Invalid request"),
+    (TransientError, 503, "Unavailable"),
+)
+
+
+def problem(error: PenstockError) -> JSONResponse:
+    """Return the reply for an error.
+
+    >>> reply = problem(NotFoundError("there is no deployment 'orders'; there are none"))
+    >>> reply.status_code, reply.body
+    (404, b'{"title":"Not found","status":404,"detail":"there is no deployment ...
+    """
+    if isinstance(error, RefusedRequestError):
+        return _reply(error.status, "Refused", error, dict(error.headers))
+    for kind, status, title in _STATUS:
+        if isinstance(error, kind):
+            retry = getattr(error, "retry_after", 0.0)
+            return _reply(status, title, error, {"Retry-After": f"{retry:.0f}"} if retry else {})
+    return _reply(500, "Failed", error, {})
+
+
+def _reply(status: int, title: str, error: PenstockError, headers: dict[str, str]) -> JSONResponse:
+    content: dict[str, Any] = {"title": title, "status": status, "detail": mask(str(error))}
+    return JSONResponse(content, status, headers, media_type=MEDIA_TYPE)

@@ -1,0 +1,1 @@
+"""A worker: runs deployments of the control plane in one process, with one Spark session."""
