@@ -11,7 +11,7 @@ from threading import Lock
 
 from penstock.control.store.leases import Stalled
 from penstock.control.store.rows import FREE, RunRow
-from penstock.errors import FencedError
+from penstock.errors import FencedError, TransientError
 from penstock.jobs.liveness import clock
 
 Clock = Callable[[], float]
@@ -53,14 +53,25 @@ class Lease:
         return 0.0 if self._is_lost else max(0.0, self._deadline - self._clock())
 
     def require(self) -> None:
-        """Raise `FencedError` if the lease is not held."""
-        if self.is_held():
-            return
-        reason = "another worker has it" if self._is_lost else "it was not renewed in time"
-        raise FencedError(
-            f"the lease of {self.deployment!r} with token {self.token} is not held any more: {reason}; "
-            "this worker must not write"
-        )
+        """Raise if the lease is not held: this worker must not write.
+
+        Raises
+        ------
+        FencedError
+            When another worker has it.
+        TransientError
+            When it was not renewed in time: it may be, if no other worker claims it before.
+        """
+        if self._is_lost:
+            raise FencedError(
+                f"another worker has the lease of {self.deployment!r}, which this one had with token "
+                f"{self.token}: this worker must not write"
+            )
+        if not self.is_held():
+            raise TransientError(
+                f"the lease of {self.deployment!r} was not renewed in time: nothing is written until the "
+                "store is reached again"
+            )
 
     def renewed(self, sent: float) -> None:
         """Extend the lease by a renewal that was sent at this time of the same clock."""

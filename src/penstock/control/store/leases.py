@@ -119,12 +119,25 @@ class Leases:
         return {row.deployment: row.token for row in rows}
 
     def release(
-        self, deployment: str, worker: str, token: int, state: str, error: str | None = None
+        self,
+        deployment: str,
+        worker: str,
+        token: int,
+        state: str,
+        error: str | None = None,
+        *,
+        generation: int | None = None,
+        round: int | None = None,
     ) -> bool:
-        """Give a lease back, with the state in which the run ended; return whether it was held."""
+        """Give a lease back, with the state in which the run ended; return whether it was held.
+
+        The generation and round are those that ran, where they may differ from the claimed ones.
+        """
         ended = {"worker": FREE, "lease_until": self._now, "lapses": 0}
+        versions = {"generation": generation, "round": round}
+        given = {name: value for name, value in versions.items() if value is not None}
         held = self._mine(deployment, worker, token)
-        return self._did(held.values(**ended, **self._seen(state, error)))
+        return self._did(held.values(**ended, **given, **self._seen(state, error)))
 
     def report(
         self,

@@ -1,0 +1,28 @@
+"""Where the store of the control plane is: a file of this user, unless another place is given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from penstock.config.directories import data_dir
+from penstock.control.store import ControlStore
+
+STORE, KEYS = "PENSTOCK_STORE", "PENSTOCK_STORE_KEYS"
+"""The environment variables of the store's file or URL, and of the file with its keys."""
+
+
+def store_place(given: str | None = None) -> str:
+    """Return the file or URL of the store: the given one, the environment's, or the user's own."""
+    return given or os.environ.get(STORE) or str(data_dir() / "control.sqlite")
+
+
+def open_store(
+    place: str | None = None, keys: str | None = None, length: float = 15.0
+) -> ControlStore:
+    """Open the store at a place; secrets in it are encrypted with the keys of a file.
+
+    All servers and workers of a store have the same keys.
+    """
+    file = keys or os.environ.get(KEYS) or str(data_dir() / "control.keys")
+    return ControlStore.at(store_place(place), Path(file), length)

@@ -1,0 +1,260 @@
+"""The worker: claims deployments, runs them, reports what they do, and hands them over at its end.
+
+Three threads of its own, so that none waits for another's work: one reconciles, one renews the leases
+and touches neither Kafka nor Spark, one reports. Every run has a thread, too.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import BoundedSemaphore, Event, Lock, Thread
+
+import psutil
+
+from penstock.config.logs import event_logger
+from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
+from penstock.control.reconcile import Local, reconcile
+from penstock.control.store import ControlStore, View
+from penstock.control.store.leases import Stalled
+from penstock.control.store.rows import FAILED, PAUSED, PENDING
+from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
+from penstock.engine import State
+from penstock.errors import PenstockError, TransientError
+from penstock.jobs.liveness import clock
+from penstock.worker.hosted_run import HostedRun
+from penstock.worker.reporting import Reporting
+from penstock.worker.starting import Starting
+
+log = event_logger(__name__)
+# With which state a lease is given back.
+_AFTER = {
+    Reason.PAUSED: PAUSED,
+    Reason.STOPPED: State.STOPPED.value,
+    Reason.DRAINING: PENDING,
+    Reason.BALANCE: PENDING,
+}
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """How often a worker does what, in seconds, and what it can do."""
+
+    reconcile_every: float = 1.0
+    report_every: float = 1.0
+    # How many runs start at the same time: a start takes a core for a second.
+    starts: int = 2
+    # How long it waits at its end for running batches, and for a store that is away.
+    grace: float = 300.0
+    # How many cores it counts for, in comparison with other workers.
+    capacity: float = field(default_factory=lambda: float(os.cpu_count() or 1))
+
+
+class Worker:
+    """Runs deployments of a store until it is stopped; `run` returns when all are handed over."""
+
+    def __init__(
+        self, store: ControlStore, starting: Starting, settings: WorkerSettings | None = None
+    ) -> None:
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self.store = store
+        self._starting = starting
+        self._settings = settings or WorkerSettings()
+        self._leases = HeldLeases()
+        self._watch = LeaseWatch(store.leases.length)
+        self._stalled: dict[str, Stalled] = {}
+        self._runs: dict[str, HostedRun] = {}
+        self._lock = Lock()
+        self._turns = BoundedSemaphore(self._settings.starts)
+        self._draining, self._ended = Event(), Event()
+        self._deadline = 0.0
+        self._reporting = Reporting(store, self.id)
+
+    def run(self) -> None:
+        """Run deployments until `drain` was called, here or in the store, and all have ended."""
+        self._join()
+        threads = [
+            Thread(target=self._repeat, args=[do, every], name=name, daemon=True)
+            for name, do, every in (
+                ("renewing", self.renew, self.store.leases.length / 3),
+                ("reporting", self._report, self._settings.report_every),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        self._repeat(self.reconcile, self._settings.reconcile_every)
+        for thread in threads:
+            thread.join(5)
+        try:
+            self.store.workers.leave(self.id)
+        except PenstockError as error:  # it is forgotten when its heartbeats are old
+            log.warning("worker_not_removed", worker=self.id, reason=str(error))
+
+    def drain(self) -> None:
+        """Claim nothing more, stop every run after its batch and give its lease back; then `run` ends."""
+        self._draining.set()
+
+    @property
+    def runs(self) -> dict[str, HostedRun]:
+        """Return the runs of this worker by their deployments' names."""
+        with self._lock:
+            return dict(self._runs)
+
+    def _join(self) -> None:
+        host, pid, capacity = socket.gethostname(), os.getpid(), self._settings.capacity
+        while not self._draining.is_set():
+            try:
+                self.store.workers.join(self.id, host, pid, capacity)
+            except TransientError as error:
+                log.warning("store_away", worker=self.id, reason=str(error))
+                self._draining.wait(1.0)
+            else:
+                return
+
+    def _repeat(self, do: Callable[[], object], every: float) -> None:
+        """Do something again and again until the worker has ended; a store that is away is waited for."""
+        while not self._ended.is_set():
+            try:
+                do()
+            except TransientError as error:
+                log.warning("store_away", worker=self.id, reason=str(error))
+            except Exception:  # a mistake of ours must not end the thread that keeps the leases
+                log.exception("worker_step_failed", worker=self.id)
+            self._ended.wait(every)
+
+    # -- leases
+
+    def renew(self) -> None:
+        """Renew all leases; stop the runs of those that another worker has."""
+        sent = clock()
+        tokens = self.store.leases.renew(self.id, psutil.cpu_percent() / 100)
+        for lost in self._leases.confirm(tokens, sent):
+            log.warning("lease_lost", deployment=lost.deployment, token=lost.token)
+            run = self.runs.get(lost.deployment)
+            if run is not None and run.lease is lost:
+                run.stop(Reason.LOST)
+
+    # -- reconciling
+
+    def reconcile(self) -> None:
+        """Compare what runs here with what should, and act; one step."""
+        try:
+            self._collect_ended()
+        finally:
+            if self._draining.is_set():
+                self._drain_here()
+        if self._draining.is_set():
+            return
+        view = self.store.view()
+        if self._is_drained(view):
+            self.drain()
+        self._stalled = self._watch.observe(view.runs.values())
+        local = {name: run.local for name, run in self.runs.items()}
+        for action in reconcile(view, self.id, local, set(self._stalled)):
+            self._act(action)
+
+    def _is_drained(self, view: View) -> bool:
+        """Return whether someone asked for the end of this worker in the store."""
+        own = view.workers.get(self.id)
+        return own is None or own.draining
+
+    def _drain_here(self) -> None:
+        for run in self.runs.values():
+            run.stop(Reason.DRAINING)
+        self._deadline = self._deadline or clock() + self._settings.grace
+        if not self.runs or clock() > self._deadline:
+            self._ended.set()
+        else:
+            self.store.workers.drain(self.id)
+
+    def _act(self, action: Action) -> None:
+        match action:
+            case Claim(name):
+                self._claim(name)
+            case Start(name, token):
+                lease = self._leases.get(name)
+                if lease is not None and lease.token == token and lease.is_held():
+                    self._begin(name, lease)
+                elif lease is None:
+                    self._begin(name, self._unconfirmed(name, token))
+            case Restart(name):
+                self._stop(name, None)
+            case Stop(name, _, reason):
+                self._stop(name, reason)
+            case Release(name, token, reason):
+                self.store.leases.release(name, self.id, token, _AFTER[reason])
+                self._leases.remove(name)
+            case Clean(name, token):
+                self._clean(name, token)
+
+    def _claim(self, name: str) -> None:
+        sent = clock()
+        claimed = self.store.leases.claim(name, self.id, self._stalled.get(name))
+        if claimed is None:
+            return
+        length = self.store.leases.length
+        self._begin(name, self._leases.add(name, claimed.token, length, sent))
+
+    def _unconfirmed(self, name: str, token: int) -> Lease:
+        """Return a lease that the store has and this process does not: the reply to its claim was lost.
+
+        It is held from the next renewal on.
+        """
+        length = self.store.leases.length
+        return self._leases.add(name, token, length, clock() - length)
+
+    def _begin(self, name: str, lease: Lease) -> None:
+        row = self.store.deployments.get(name)
+        if row is None:
+            return
+        local = Local(lease.token, row.generation, row.round)
+        run = HostedRun(lease, local, lambda: self._starting.start(row, lease), self._turns)
+        with self._lock:
+            self._runs[name] = run
+        log.info("run_begins", deployment=name, token=lease.token, generation=row.generation)
+
+    def _stop(self, name: str, reason: Reason | None) -> None:
+        run = self.runs.get(name)
+        if run is not None:
+            run.stop(reason)
+
+    def _clean(self, name: str, token: int) -> None:
+        row = self.store.deployments.get(name)
+        if row is not None:
+            self._starting.clean(row)
+        self._leases.remove(name)
+        self.store.deployments.remove(name, self.id, token)
+        self._reporting.forget(name)
+
+    # -- ends
+
+    def _collect_ended(self) -> None:
+        """Give back the leases of runs that have ended."""
+        for name, run in self.runs.items():
+            if run.is_over:
+                self._settle(name, run)
+                with self._lock:
+                    self._runs.pop(name, None)
+
+    def _settle(self, name: str, run: HostedRun) -> None:
+        """Write down how a run ended, unless its lease is needed for what comes next."""
+        if run.reason is Reason.LOST or self._leases.get(name) is not run.lease:
+            self._leases.remove(name)
+        elif not run.is_asked_to_stop:
+            state = FAILED if run.error else State.STOPPED.value
+            self._give_back(name, run.local, state, str(run.error) if run.error else None)
+        elif run.reason in _AFTER:
+            self._give_back(name, run.local, _AFTER[run.reason])
+        # Else it is started again, or its state is removed, under the same lease.
+
+    def _give_back(self, name: str, local: Local, state: str, error: str | None = None) -> None:
+        versions = {"generation": local.generation, "round": local.round}
+        if self.store.leases.release(name, self.id, local.token, state, error, **versions):
+            self._reporting.ended(name, state, error)
+        self._leases.remove(name)
+
+    def _report(self) -> None:
+        self._reporting.report(self.runs)

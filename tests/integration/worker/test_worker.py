@@ -1,0 +1,124 @@
+"""A worker with a real store, broker and Spark: what is deployed runs, and follows what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from penstock import Connection
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Desired, Kind
+from penstock.testing import eventually, fill
+from penstock.worker.starting import Starting
+from penstock.worker.worker import Worker, WorkerSettings
+
+QUICK = WorkerSettings(reconcile_every=0.1, report_every=0.1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ControlStore]:
+    opened = ControlStore.at(tmp_path / "control.sqlite", tmp_path / "keys", 5.0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def worker(store: ControlStore, tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker(store, Starting(store, str(tmp_path / "states")), QUICK)
+    thread = Thread(target=worker.run)
+    thread.start()
+    yield worker
+    worker.drain()
+    thread.join(120)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def deploy(
+    store: ControlStore, connection: Connection, unique: str, tmp_path: Path
+) -> Callable[..., str]:
+    def put(**more: Any) -> str:
+        definition = {
+            "name": unique,
+            "connection": {"bootstrap.servers": connection.brokers},
+            "source": {"kafka": unique},
+            "decode": {"json": {"schema": "n bigint"}},
+            "sink": {"files": {"path": str(tmp_path / "table")}},
+            "delivery": "exactly-once",
+        }
+        text = yaml.safe_dump(definition | more)
+        store.deployments.put(
+            unique, Kind.PIPELINE, store.secrets.sealed(unique, text), by="a test"
+        )
+        return unique
+
+    return put
+
+
+def rows(tmp_path: Path) -> list[int]:
+    files = (tmp_path / "table").glob("*.parquet")
+    return sorted(n for file in files for n in pq.read_table(file).column("n").to_pylist())
+
+
+def state(store: ControlStore, name: str) -> str:
+    run = store.leases.get(name)
+    return run.state if run else ""
+
+
+def test_a_deployment_runs_and_follows_what_is_asked_for(
+    store: ControlStore,
+    worker: Worker,
+    deploy: Callable[..., str],
+    connection: Connection,
+    tmp_path: Path,
+    unique: str,
+) -> None:
+    fill(connection, unique, [{"n": n} for n in range(10)])
+    name = deploy()
+    eventually(lambda: rows(tmp_path) == [*range(10)], timeout=120)
+    eventually(lambda: state(store, name) == "RUNNING")
+    eventually(lambda: store.counters.get(name).records == 10)
+    assert store.leases.get(name).worker == worker.id
+
+    store.deployments.set_desired(name, Desired.PAUSED, by="a test")
+    eventually(lambda: state(store, name) == "PAUSED", timeout=60)
+    assert store.leases.get(name).worker == ""
+    fill(connection, unique, [{"n": n} for n in range(10, 20)])
+
+    deploy(steps=[{"sql": "SELECT n + 100 AS n FROM rows"}])  # another generation, still paused
+    store.deployments.set_desired(name, Desired.RUNNING, by="a test")
+    eventually(lambda: rows(tmp_path) == [*range(10), *range(110, 120)], timeout=120)
+
+    deploy(steps=[{"sql": "SELECT n + 1000 AS n FROM rows"}])  # while it runs
+    eventually(lambda: store.leases.get(name).generation == 3, timeout=60)
+    fill(connection, unique, [{"n": 20}])
+    eventually(lambda: 1020 in rows(tmp_path), timeout=60)
+    eventually(lambda: store.counters.get(name).records == 21)
+
+    store.deployments.set_desired(name, Desired.DELETED, by="a test")
+    eventually(lambda: store.deployments.get(name) is None, timeout=60)
+    assert not (tmp_path / "states" / name).exists()
+    assert len(rows(tmp_path)) == 21
+
+
+def test_a_deployment_that_cannot_run_has_failed_and_runs_when_it_is_corrected(
+    store: ControlStore,
+    worker: Worker,
+    deploy: Callable[..., str],
+    connection: Connection,
+    tmp_path: Path,
+    unique: str,
+) -> None:
+    fill(connection, unique, [{"n": 1}])
+    name = deploy(steps=[{"sql": "SELECT missing FROM rows"}], restart={"limit": 0})
+    eventually(lambda: state(store, name) == "FAILED", timeout=60)
+    assert "missing" in (store.leases.get(name).error or "")
+    deploy()
+    eventually(lambda: rows(tmp_path) == [1], timeout=60)
+    assert [event.kind for event in store.events.after(0, deployment=name)].count("failed") == 1
