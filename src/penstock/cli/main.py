@@ -26,6 +26,9 @@ COMMANDS = {
     "jobs": Entry(
         "penstock.cli.job_commands:app", "Stored jobs: topics into tables in the background.", True
     ),
+    "worker": Entry(
+        "penstock.cli.worker_commands:app", "Run deployments of a server; list and drain workers."
+    ),
     "deadletters": Entry(
         "penstock.cli.dead_letter_commands:app", "List, show, replay and drop dead letters.", True
     ),

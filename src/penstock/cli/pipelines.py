@@ -17,7 +17,7 @@ from penstock.embedded import jars
 from penstock.embedded.jars_lock import groups as locked_groups
 from penstock.embedded.java import find_java
 from penstock.errors import ConfigError, DefinitionError
-from penstock.pipeline import Pipeline, read_pipeline
+from penstock.pipeline import Pipeline, SparkOptions, read_pipeline
 
 Definition = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline definition (YAML).")]
 
@@ -107,12 +107,19 @@ def with_spark(pipeline: Pipeline, master: str | None, conf: list[str]) -> Pipel
     """Return the pipeline with --master and --conf, if they are given."""
     if not (master or conf):
         return pipeline
-    settings = dict(map(_setting, conf))
-    given = pipeline.spark
-    spark = given.model_copy(
-        update={"master": master or given.master, "conf": {**given.conf, **settings}}
+    return pipeline.model_copy(update={"spark": spark_options(master, None, conf, pipeline.spark)})
+
+
+def spark_options(
+    master: str | None, memory: str | None, conf: list[str], given: SparkOptions | None = None
+) -> SparkOptions:
+    """Return Spark's options with --master, --memory and --conf, where they are given."""
+    before = given or SparkOptions()
+    return SparkOptions(
+        master=master or before.master,
+        memory=memory or before.memory,
+        conf={**before.conf, **dict(map(_setting, conf))},
     )
-    return pipeline.model_copy(update={"spark": spark})
 
 
 def _setting(given: str) -> tuple[str, str]:

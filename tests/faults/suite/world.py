@@ -94,22 +94,25 @@ class World:
         name, folder = f"{self.setting.name}-{short}", self.setting.folder / short
         return replace(self.setting, name=name, folder=folder)
 
+    def definition(self, sink: str, state: str, definition: str = "plain") -> dict[str, Any]:
+        """Return the definition of the pipeline into a sink, with its state in this folder."""
+        own = self.of(sink)
+        return {
+            "name": own.name,
+            "source": {"kafka": {"topics": self.setting.name, "max_records_per_batch": 5_000}},
+            "decode": {"json": {"schema": "n bigint not null, text string", "metadata": _METADATA}},
+            "steps": DEFINITIONS[definition],
+            "sink": TARGETS[sink].sink(own),
+            "delivery": "exactly-once",
+            "restart": {"wait": "200ms", "longest": "2s"},
+            "state": str(self.states / state),
+            **TARGETS[sink].options,
+        }
+
     def pipeline(self, sink: str, state: str, definition: str) -> Pipeline:
         """Return the pipeline into a sink, with its state in this folder of the world."""
-        own, options = self.of(sink), TARGETS[sink].options
-        return Pipeline(
-            name=own.name,
-            connection=own.connection,
-            source={"kafka": {"topics": self.setting.name, "max_records_per_batch": 5_000}},
-            decode={"json": {"schema": "n bigint not null, text string", "metadata": _METADATA}},
-            steps=DEFINITIONS[definition],
-            sink=TARGETS[sink].sink(own),
-            delivery="exactly-once",
-            restart={"wait": "200ms", "longest": "2s"},
-            state=str(self.states / state),
-            spark=SPARK,
-            **options,
-        )
+        given = self.definition(sink, state, definition)
+        return Pipeline(connection=self.setting.connection, spark=SPARK, **given)
 
     @property
     def states(self) -> Any:

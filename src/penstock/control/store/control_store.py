@@ -7,6 +7,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
+from typing_extensions import Self
 
 from penstock.config.secrets import mask
 from penstock.control.secrets.key_file import KeyFile
@@ -81,6 +82,12 @@ class ControlStore:
     def at(cls, place: str | Path, keys: Path, length: float = 15.0) -> ControlStore:
         """Open the store at a file or a URL, with the keys of a file."""
         return cls.open(Database(place), KeyFile(keys), length)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the database."""

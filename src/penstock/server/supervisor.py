@@ -1,0 +1,168 @@
+"""Supervises the worker processes of this machine: starts them, and starts again those that die.
+
+Workers are processes of their own: they go on when the server ends, and the next server finds them in
+the store.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+
+import psutil
+
+from penstock.config.directories import log_dir
+from penstock.config.logs import event_logger
+from penstock.control.placement import is_alive
+from penstock.control.store import ControlStore
+from penstock.errors import TransientError
+from penstock.jobs.liveness import clock
+
+log = event_logger(__name__)
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+# A worker that ran for this long before it died is started again without a wait.
+_STEADY = 60.0
+
+
+@dataclass
+class Slot:
+    """The place of one worker: its process, and when the next one may be started."""
+
+    number: int
+    process: psutil.Process | None = None
+    started: float = 0.0
+    failures: int = 0
+    not_before: float = 0.0
+
+    def is_running(self) -> bool:
+        """Return whether the process is there; one that has ended and waits for its parent is not."""
+        if self.process is None:
+            return False
+        try:
+            return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+@dataclass
+class Supervisor:
+    """Keeps `count` workers running; `command` and `environment` are those of one worker."""
+
+    store: ControlStore
+    count: int
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    every: float = 1.0
+    slots: list[Slot] = field(init=False)
+    _ended: Event = field(default_factory=Event, init=False)
+    _thread: Thread | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = [Slot(number) for number in range(self.count)]
+
+    def begin(self) -> None:
+        """Find the workers of this machine that run already, and start those that are missing."""
+        self._adopt()
+        self._thread = Thread(target=self._watch, name="supervisor", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Stop supervising; the workers go on."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def stop(self, grace: float = 300.0) -> None:
+        """Let every worker finish its batches and hand over, then end; kill those that take longer."""
+        self.leave()
+        processes = [slot.process for slot in self.slots if slot.is_running() and slot.process]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
+        for process in psutil.wait_procs(processes, timeout=grace)[1]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def step(self) -> None:
+        """Look after each worker once."""
+        for slot in self.slots:
+            if slot.is_running():
+                continue
+            if slot.process is not None:
+                self._died(slot)
+            if clock() >= slot.not_before:
+                self._start(slot)
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            try:
+                self.step()
+            except TransientError as error:
+                log.warning("store_away", reason=str(error))
+            except Exception:  # the supervisor itself must not end silently
+                log.exception("supervisor_step_failed")
+            self._ended.wait(self.every)
+
+    def _adopt(self) -> None:
+        now, host = self.store.database.time(), socket.gethostname()
+        found = iter(
+            process
+            for row in self.store.workers.all()
+            if row.host == host and is_alive(row, now) and not row.draining
+            for process in _worker_process(row.pid)
+        )
+        for slot, process in zip(self.slots, found, strict=False):
+            slot.process, slot.started = process, clock()
+            log.info("worker_found", pid=process.pid)
+
+    def _died(self, slot: Slot) -> None:
+        """Free what the process held: it cannot write any more."""
+        pid = slot.process.pid if slot.process else 0
+        steady = clock() - slot.started > _STEADY
+        slot.failures = 0 if steady else slot.failures + 1
+        wait = 0.0 if steady else min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (slot.failures - 1))
+        log.warning("worker_died", pid=pid, next_start_in=wait)
+        slot.process, slot.not_before = None, clock() + wait
+        mine = f"{socket.gethostname()}-{pid}-"
+        for row in self.store.workers.all():
+            if row.id.startswith(mine):
+                self.store.leases.expire(row.id)
+                self.store.workers.leave(row.id)
+
+    def _start(self, slot: Slot) -> None:
+        file = log_dir() / f"worker-{slot.number}.log"
+        pid = _start_process(self.command, self.environment, file)
+        slot.process, slot.started = psutil.Process(pid), clock()
+        log.info("worker_started", pid=pid, log=str(file))
+
+
+def worker_command(*options: str) -> list[str]:
+    """Return the command of one worker; where its store is, it reads from its environment."""
+    return [sys.executable, "-m", "penstock", "--log-format", "json", "worker", *options]
+
+
+def _start_process(command: Sequence[str], environment: Mapping[str, str], log_file: Path) -> int:
+    """Start a process that outlives this one, with its output in a file; return its number."""
+    with log_file.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            env=os.environ | environment,
+        )  # fmt: skip
+    Thread(target=process.wait, name=f"worker-{process.pid}", daemon=True).start()
+    return process.pid
+
+
+def _worker_process(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process] if "worker" in process.cmdline() else []
+    except psutil.Error:
+        return []

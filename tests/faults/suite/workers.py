@@ -1,0 +1,228 @@
+"""Three workers of one store, and what happens to such processes; then a count of every record."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import yaml
+from tests.faults.suite.host import ROOT
+from tests.faults.suite.world import World
+from tests.services.postgres import Postgres
+
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Desired, Kind
+from penstock.errors import TransientError
+from penstock.testing import eventually
+
+LEASE = 5.0
+PATIENCE = 180.0
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+EVENTS = ("kill", "kill", "kill_java", "suspend", "store_restart", "drain", "pause", "change")
+
+
+class WorkerProcess:
+    """One `penstock worker`, in a process group of its own."""
+
+    def __init__(self, store: str, keys: Path, log: Path) -> None:
+        self.log = log
+        command = [sys.executable, "-m", "penstock", "-v", "--log-format", "json", "worker"]
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [*command, "--lease", str(LEASE), "--memory", "1g"],
+                stdout=output, stderr=output, cwd=ROOT, start_new_session=True,
+                env=os.environ
+                | {"PENSTOCK_STORE": store, "PENSTOCK_STORE_KEYS": str(keys)}
+                | {"JAVA_TOOL_OPTIONS": _SHORT_LIVED},
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def family(self) -> list[psutil.Process]:
+        try:
+            top = psutil.Process(self.pid)
+            return [top, *top.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def send(self, number: signal.Signals, only_java: bool = False) -> None:
+        for process in self.family():
+            with suppress(psutil.NoSuchProcess):
+                if not only_java or process.name() == "java":
+                    process.send_signal(number)
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        self.process.wait(60)
+
+
+class Workers:
+    """The workers of a store with a deployment for each sink of a world."""
+
+    def __init__(
+        self,
+        world: World,
+        store: ControlStore,
+        place: tuple[str, Path],
+        *,
+        seed: int,
+        postgres: Postgres | None = None,
+        count: int = 3,
+        report: Callable[[str], None] = print,
+    ) -> None:
+        self.world, self.store, self._place = world, store, place
+        self._postgres = postgres
+        self.dice = random.Random(seed)
+        self._report = report
+        self._began = time.monotonic()
+        self._numbers = iter(range(1_000_000))
+        self.tally: dict[str, Counter[str]] = defaultdict(Counter)
+        self.takeovers: list[float] = []
+        self.processes = [self._started() for _ in range(count)]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self.processes:
+            if each.alive:
+                each.send(signal.SIGCONT)
+                each.kill()
+
+    def _started(self) -> WorkerProcess:
+        log = self.world.setting.folder / f"worker-{next(self._numbers)}.log"
+        return WorkerProcess(*self._place, log)
+
+    # -- deployments
+
+    def deploy(self, definition: str = "plain") -> None:
+        for sink in self.world.sinks:
+            own = self.world.of(sink)
+            own.folder.mkdir(parents=True, exist_ok=True)
+            given = self.world.definition(sink, "states", definition)
+            brokers = {"bootstrap.servers": self.world.setting.connection.brokers}
+            text = yaml.safe_dump({"connection": brokers, **given})
+            self._asked(own.name, text)
+
+    def _asked(self, name: str, text: str) -> None:
+        before = self.store.deployments.get(name)
+        sealed = self.store.secrets.sealed(name, text, before.spec if before else None)
+        self.store.deployments.put(name, Kind.PIPELINE, sealed, by="a test")
+
+    @property
+    def names(self) -> list[str]:
+        return [self.world.of(sink).name for sink in self.world.sinks]
+
+    def all_running(self) -> bool:
+        """Return whether every deployment runs, by a worker that is alive, in its last generation."""
+        try:
+            view = self.store.view()
+        except TransientError:
+            return False
+        pids = {worker.id: worker.pid for worker in view.workers.values()}
+        alive = {each.pid for each in self.processes if each.alive}
+        runs = [view.runs[name] for name in self.names]
+        return all(
+            run.state == "RUNNING"
+            and run.is_held(view.now)
+            and pids.get(run.worker) in alive
+            and run.generation == view.wanted[run.deployment].generation
+            for run in runs
+        )
+
+    def until_running(self) -> float:
+        """Wait until everything runs; return for how many seconds that took."""
+        began = time.monotonic()
+        eventually(self.all_running, timeout=PATIENCE, every=0.1)
+        return time.monotonic() - began
+
+    # -- events
+
+    def perform(self, event: str) -> None:
+        self._note(event)
+        for sink in self.world.sinks:
+            self.tally[sink]["kills"] += 1
+        getattr(self, f"_{event}")()
+        taken = self.until_running()
+        self.takeovers.append(taken)
+        self._note(f"all running after {taken:.1f} s")
+
+    def _chosen(self) -> int:
+        return self.dice.randrange(len(self.processes))
+
+    def _kill(self) -> None:
+        number = self._chosen()
+        self.processes[number].kill()
+        self.processes[number] = self._started()
+
+    def _kill_java(self) -> None:
+        self.processes[self._chosen()].send(signal.SIGKILL, only_java=True)
+
+    def _suspend(self) -> None:
+        """Suspend a worker past its lease; wake it when another one has its deployments."""
+        worker = self.processes[self._chosen()]
+        worker.send(signal.SIGSTOP)
+        held = self._held_by(worker.pid)
+        try:
+            eventually(lambda: not held & self._held_by(worker.pid), timeout=PATIENCE)
+        finally:
+            worker.send(signal.SIGCONT)
+
+    def _held_by(self, pid: int) -> set[str]:
+        view = self.store.view()
+        return {
+            name for name, run in view.runs.items() if run.worker.split("-")[-2:-1] == [str(pid)]
+        }
+
+    def _store_restart(self) -> None:
+        if self._postgres is not None:
+            self._postgres.kill()
+            time.sleep(self.dice.uniform(0, 2 * LEASE))  # shorter and longer than a lease
+            self._postgres.start()
+
+    def _drain(self) -> None:
+        number = self._chosen()
+        worker = self.processes[number]
+        worker.process.send_signal(signal.SIGTERM)
+        self.processes[number] = self._started()
+        assert worker.process.wait(PATIENCE) in (0, 130), worker.log.read_text()[-2000:]
+
+    def _pause(self) -> None:
+        name = self.dice.choice(self.names)
+        self.store.deployments.set_desired(name, Desired.PAUSED, by="a test")
+        eventually(lambda: self.store.leases.get(name).state == "PAUSED", timeout=PATIENCE)
+        self.store.deployments.set_desired(name, Desired.RUNNING, by="a test")
+
+    def _change(self) -> None:
+        self.deploy(self.dice.choice(["plain", "rewritten"]))
+
+    def _note(self, what: str) -> None:
+        self._report(f"{time.monotonic() - self._began:6.0f} s  {what}")
+
+    def caught_up(self) -> bool:
+        """Return whether the groups of all deployments are at the end of the topic."""
+        from tests.faults.suite.verdict import _behind
+
+        return all(_behind(self.world, sink) == 0 for sink in self.world.sinks)
+
+    def stop(self) -> None:
+        """End all workers in order."""
+        for each in self.processes:
+            each.process.send_signal(signal.SIGTERM)
+        for each in self.processes:
+            assert each.process.wait(PATIENCE) in (0, 130), each.log.read_text()[-2000:]
