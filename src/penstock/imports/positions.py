@@ -132,6 +132,8 @@ class Positions:
             enable_partition_eof=True,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
+            # At the end of the topic a broker keeps a request for this long before it says so.
+            fetch_wait_max_ms=10,
         )
         with self._handle.translated("making a client that reads positions"):
             self._client: Any = Consumer(self._handle.settings())
@@ -190,6 +192,7 @@ class Positions:
                     # Is it a transaction that is open, or a broker that is away? The latter raises.
                     self._end()
                     heard = time.monotonic()
+            self._client.unassign()  # it would go on asking
         return found
 
     def _end(self) -> int:
