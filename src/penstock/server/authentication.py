@@ -9,13 +9,17 @@ from base64 import b64decode
 from collections.abc import Callable
 from secrets import token_bytes
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from penstock.config.logs import event_logger
 from penstock.control.roles import Access
 from penstock.control.store import ControlStore
-from penstock.server.oidc import OidcTokens
+from penstock.errors import MissingExtraError
 from penstock.server.problems import RefusedRequestError
-from penstock.server.settings import ServerSettings
+from penstock.server.settings import OidcSettings, ServerSettings
+
+if TYPE_CHECKING:
+    from penstock.server.oidc import OidcTokens
 
 _REMEMBERED, _MOST_REMEMBERED = 15.0, 1000
 _TOKEN = "pst_"  # noqa: S105 - what tokens of the store begin with
@@ -34,7 +38,7 @@ class Authenticator:
 
     def __init__(self, store: ControlStore, settings: ServerSettings) -> None:
         self._store = store
-        self._oidc = OidcTokens(settings.oidc) if settings.oidc else None
+        self._oidc = _oidc_tokens(settings.oidc) if settings.oidc else None
         self._recent = _RecentLogins()
 
     def check(self, header: str | None, address: str) -> Access:
@@ -76,6 +80,14 @@ class Authenticator:
                 raise not_logged_in("the token is unknown, revoked or expired; log in again")
             return access
         return self._oidc.check(token)
+
+
+def _oidc_tokens(settings: OidcSettings) -> OidcTokens:
+    try:
+        from penstock.server.oidc import OidcTokens  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise MissingExtraError("registry", "login with OIDC") from None
+    return OidcTokens(settings)
 
 
 def _basic(given: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Limits of a definition's text: YAML whose aliases repeat each other grows without end when it is read."""
+"""Limits of a definition's text: YAML with aliases of aliases grows when it is read."""
 
 from __future__ import annotations
 

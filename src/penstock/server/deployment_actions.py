@@ -10,17 +10,16 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.control.roles import Access, Role
-from penstock.control.store import ControlStore
+from penstock.control.roles import Role
 from penstock.control.store.rows import DeploymentRow, Desired
 from penstock.control.store.samples import SERIES
 from penstock.errors import ConfigError, DefinitionError, NotFoundError, Problem
-from penstock.server.app_state import GREATEST, PAGE, Cursor, Limit, Settings, Store
+from penstock.server.app_state import GREATEST, PAGE, Cursor, Limit, Store
 from penstock.server.caller import Caller, require
 from penstock.server.conditions import GivenCondition
 from penstock.server.deployment_access import find_visible, is_name
 from penstock.server.deployment_changes import DeploymentChanges
-from penstock.server.deployment_routes import DEFINITION_BODY, Given, shown
+from penstock.server.deployment_routes import DEFINITION_BODY, Changes, Given, shown
 from penstock.server.deployment_views import shown_counters, shown_generation
 from penstock.server.given_definition import GivenDefinition
 from penstock.server.paging import after, page
@@ -30,13 +29,11 @@ router = APIRouter(prefix="/deployments/{name}", tags=["deployments"])
 
 
 @router.post("/validate", openapi_extra=DEFINITION_BODY)
-def validate(
-    name: str, store: Store, settings: Settings, access: Caller, given: Given
-) -> dict[str, Any]:
+def validate(name: str, given: Given, changes: Changes) -> dict[str, Any]:
     """Check a definition without storing it; the reply has all problems, with their lines."""
-    before = _allowed_before(store, access, name, given)
+    before = _allowed_before(changes, name, given)
     try:
-        problems = DeploymentChanges(store, settings, access).check(name, given, before).problems
+        problems = changes.check(name, given, before).problems
     except DefinitionError as error:
         problems = error.problems
     except ConfigError as error:
@@ -45,14 +42,12 @@ def validate(
 
 
 @router.post("/diff", openapi_extra=DEFINITION_BODY)
-def diff(
-    name: str, store: Store, settings: Settings, access: Caller, given: Given
-) -> dict[str, Any]:
+def diff(name: str, given: Given, changes: Changes) -> dict[str, Any]:
     """Return the difference between the stored definition and a given one; secrets are masked."""
-    before = _allowed_before(store, access, name, given)
-    checked = DeploymentChanges(store, settings, access).check(name, given, before)
+    before = _allowed_before(changes, name, given)
+    checked = changes.check(name, given, before)
     checked.require_valid(name)
-    old = store.secrets.shown(name, before.spec) if before else ""
+    old = changes.store.secrets.shown(name, before.spec) if before else ""
     old_labels = before.labels if before else {}
     labels = old_labels if given.labels is None else given.labels
     return {
@@ -66,9 +61,10 @@ def diff(
 
 
 def _allowed_before(
-    store: ControlStore, access: Access, name: str, given: GivenDefinition
+    changes: DeploymentChanges, name: str, given: GivenDefinition
 ) -> DeploymentRow | None:
     """Return the stored deployment; the caller must be allowed to put the given one."""
+    store, access = changes.store, changes.access
     before = store.deployments.get(name) if is_name(name) else None
     if before is not None:
         before = find_visible(store, access, name)
@@ -127,52 +123,34 @@ class Rollback(BaseModel):
 
 @router.post("/rollback")
 def rollback(
-    name: str,
-    given: Rollback,
-    store: Store,
-    settings: Settings,
-    access: Caller,
-    condition: GivenCondition,
+    name: str, given: Rollback, changes: Changes, condition: GivenCondition
 ) -> JSONResponse:
     """Store an earlier generation as a new one, with its labels."""
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.rollback(name, given.generation, condition))
+    return shown(changes.store, changes.rollback(name, given.generation, condition))
 
 
 @router.post("/pause")
-def pause(
-    name: str, store: Store, settings: Settings, access: Caller, condition: GivenCondition
-) -> JSONResponse:
+def pause(name: str, changes: Changes, condition: GivenCondition) -> JSONResponse:
     """Stop after the running batch, and remember that it is to go on."""
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.set_desired(name, Desired.PAUSED, condition))
+    return shown(changes.store, changes.set_desired(name, Desired.PAUSED, condition))
 
 
 @router.post("/resume")
-def resume(
-    name: str, store: Store, settings: Settings, access: Caller, condition: GivenCondition
-) -> JSONResponse:
+def resume(name: str, changes: Changes, condition: GivenCondition) -> JSONResponse:
     """Run a deployment that is paused or stopped."""
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.set_desired(name, Desired.RUNNING, condition))
+    return shown(changes.store, changes.set_desired(name, Desired.RUNNING, condition))
 
 
 @router.post("/stop")
-def stop(
-    name: str, store: Store, settings: Settings, access: Caller, condition: GivenCondition
-) -> JSONResponse:
+def stop(name: str, changes: Changes, condition: GivenCondition) -> JSONResponse:
     """Stop a deployment after the running batch."""
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.set_desired(name, Desired.STOPPED, condition))
+    return shown(changes.store, changes.set_desired(name, Desired.STOPPED, condition))
 
 
 @router.post("/restart")
-def restart(
-    name: str, store: Store, settings: Settings, access: Caller, condition: GivenCondition
-) -> JSONResponse:
+def restart(name: str, changes: Changes, condition: GivenCondition) -> JSONResponse:
     """Start a deployment again, also one that has failed."""
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.restart(name, condition))
+    return shown(changes.store, changes.restart(name, condition))
 
 
 @router.get("/counters")

@@ -48,7 +48,12 @@ def given_definition(
     return read_definition(body, request.headers.get("content-type", ""), label or [])
 
 
+def _changes(store: Store, settings: Settings, access: Caller) -> DeploymentChanges:
+    return DeploymentChanges(store, settings, access)
+
+
 Given = Annotated[GivenDefinition, Depends(given_definition)]
+Changes = Annotated[DeploymentChanges, Depends(_changes)]
 
 
 @dataclass(frozen=True)
@@ -126,17 +131,11 @@ def get_deployment(name: str, store: Store, access: Caller) -> JSONResponse:
 
 @router.put("/{name}", status_code=200, openapi_extra=DEFINITION_BODY)
 def put_deployment(
-    name: str,
-    store: Store,
-    settings: Settings,
-    access: Caller,
-    given: Given,
-    condition: GivenCondition,
+    name: str, given: Given, changes: Changes, condition: GivenCondition
 ) -> JSONResponse:
     """Store a definition: 201 for a new deployment, 200 for one that exists; it starts by itself."""
-    changes = DeploymentChanges(store, settings, access)
     row, is_new = changes.put(name, given, condition)
-    return shown(store, row, 201 if is_new else 200)
+    return shown(changes.store, row, 201 if is_new else 200)
 
 
 class Patch(BaseModel):
@@ -150,26 +149,18 @@ class Patch(BaseModel):
 
 @router.patch("/{name}")
 def patch_deployment(
-    name: str,
-    store: Store,
-    settings: Settings,
-    access: Caller,
-    given: Patch,
-    condition: GivenCondition,
+    name: str, given: Patch, changes: Changes, condition: GivenCondition
 ) -> JSONResponse:
     """Change labels (null removes one) or the desired state: running, paused, stopped."""
     desired = None if given.desired is None else read_desired(given.desired)
-    changes = DeploymentChanges(store, settings, access)
-    return shown(store, changes.patch(name, given.labels, desired, condition))
+    return shown(changes.store, changes.patch(name, given.labels, desired, condition))
 
 
 @router.delete("/{name}", status_code=202)
-def delete_deployment(
-    name: str, store: Store, settings: Settings, access: Caller, condition: GivenCondition
-) -> JSONResponse:
+def delete_deployment(name: str, changes: Changes, condition: GivenCondition) -> JSONResponse:
     """Stop a deployment and remove it with its state; a worker does that, some time later."""
-    row = DeploymentChanges(store, settings, access).set_desired(name, Desired.DELETED, condition)
-    return shown(store, row, 202)
+    row = changes.set_desired(name, Desired.DELETED, condition)
+    return shown(changes.store, row, 202)
 
 
 def shown(store: ControlStore, row: DeploymentRow, status: int = 200) -> JSONResponse:

@@ -61,7 +61,8 @@ class EventFeed:
             await self._start()
             last = self._last if after is None else after
             yield []
-            async for rows, last in self._earlier(last):  # noqa: B007 - used below
+            async for rows in self._earlier(last):
+                last = rows[-1].number
                 yield await to_thread.run_sync(wanted, rows)
             async for rows in self._later(listener):
                 new = [row for row in rows if row.number > last]
@@ -69,11 +70,11 @@ class EventFeed:
         finally:
             self._listeners.discard(listener)
 
-    async def _earlier(self, last: int) -> AsyncIterator[tuple[list[EventRow], int]]:
-        """Yield the stored events after a number, with the number of the last one."""
+    async def _earlier(self, last: int) -> AsyncIterator[list[EventRow]]:
+        """Yield the stored events after a number."""
         while rows := await to_thread.run_sync(self._store.events.after, last):
             last = rows[-1].number
-            yield rows, last
+            yield rows
             if len(rows) < _PAGE:
                 return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -17,7 +17,6 @@ from penstock.errors import ConfigError
 from penstock.server.app_state import GREATEST, PAGE, Cursor, Feed, Limit, Number, Store
 from penstock.server.caller import Caller, requires
 from penstock.server.deployment_access import find_visible, is_name, visible_names
-from penstock.server.event_feed import Wanted
 from penstock.server.paging import after as key_of
 from penstock.server.paging import page
 
@@ -25,30 +24,38 @@ router = APIRouter(tags=["events"])
 STREAM = "text/event-stream"
 
 
-@router.get("/events", response_model=None)
-def events(
-    request: Request,
+@dataclass(frozen=True)
+class Selection:
+    """The events that a caller wants and may see."""
+
+    store: ControlStore
+    access: Access
+    deployment: str | None
+
+    def of(self, rows: list[EventRow]) -> list[EventRow]:
+        """Return those of these events that belong to the selection."""
+        mine = [row for row in rows if self.deployment in (None, row.deployment)]
+        if not mine or self.access.allows(Role.VIEWER):
+            return mine
+        visible = visible_names(self.store, self.access)
+        return [row for row in mine if row.deployment in visible]
+
+
+def _selection(
     store: Store,
-    feed: Feed,
     access: Caller,
-    after: Number | None = None,
     deployment: Annotated[str | None, Query(max_length=200)] = None,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
-    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
-) -> Response | dict[str, Any]:
-    """Return events after a number, the oldest first; as a stream with `Accept: text/event-stream`."""
+) -> Selection:
     if deployment is not None:
         find_visible(store, access, deployment)
-    wanted = _wanted(store, access, deployment)
-    start = _start(after, cursor, last_event_id)
-    if STREAM in request.headers.get("accept", ""):
-        feed.require_room()
-        return StreamingResponse(_sent(feed.listen(start, wanted)), media_type=STREAM)
-    return _listed(store, wanted, deployment, start or 0, limit)
+    return Selection(store, access, deployment)
 
 
-def _start(after: int | None, cursor: str | None, last_event_id: str | None) -> int | None:
+def _start(
+    after: Number | None = None,
+    cursor: Cursor = None,
+    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
+) -> int | None:
     """Return the number to start after: what a reader has seen last counts most."""
     if last_event_id is not None:
         if not (last_event_id.isascii() and last_event_id.isdigit()):
@@ -62,29 +69,30 @@ def _start(after: int | None, cursor: str | None, last_event_id: str | None) -> 
     return number
 
 
-def _listed(
-    store: ControlStore, wanted: Wanted, deployment: str | None, start: int, limit: int
-) -> dict[str, Any]:
+@router.get("/events", response_model=None)
+def events(
+    request: Request,
+    feed: Feed,
+    selection: Annotated[Selection, Depends(_selection)],
+    start: Annotated[int | None, Depends(_start)],
+    limit: Limit = PAGE,
+) -> Response | dict[str, Any]:
+    """Return events after a number, the oldest first; as a stream with `Accept: text/event-stream`."""
+    if STREAM in request.headers.get("accept", ""):
+        feed.require_room()
+        return StreamingResponse(_sent(feed.listen(start, selection.of)), media_type=STREAM)
+    return _listed(selection, start or 0, limit)
+
+
+def _listed(selection: Selection, start: int, limit: int) -> dict[str, Any]:
+    events, deployment = selection.store.events, selection.deployment
     found: list[EventRow] = []
-    while rows := store.events.after(start, deployment=deployment, most=limit + 1):
-        found += wanted(rows)
+    while rows := events.after(start, deployment=deployment, most=limit + 1):
+        found += selection.of(rows)
         start = rows[-1].number
         if len(found) > limit or len(rows) <= limit:
             break
     return page(found, limit, key=lambda row: row.number, shown=asdict)
-
-
-def _wanted(store: ControlStore, access: Access, deployment: str | None) -> Wanted:
-    """Return the filter of a caller's events."""
-
-    def wanted(rows: list[EventRow]) -> list[EventRow]:
-        mine = [row for row in rows if deployment in (None, row.deployment)]
-        if not mine or access.allows(Role.VIEWER):
-            return mine
-        visible = visible_names(store, access)
-        return [row for row in mine if row.deployment in visible]
-
-    return wanted
 
 
 async def _sent(batches: AsyncIterator[list[EventRow]]) -> AsyncIterator[str]:

@@ -7,8 +7,12 @@ import time
 from threading import Lock
 from typing import Any
 
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
 from penstock.control.roles import Access, Grant, Grants
-from penstock.errors import ConfigError, MissingExtraError, PenstockError, TransientError
+from penstock.errors import ConfigError, PenstockError, TransientError
 from penstock.http.http_auth import authorization
 from penstock.http.http_client import Ask, HttpClient
 from penstock.server.problems import RefusedRequestError
@@ -40,7 +44,7 @@ class OidcTokens:
     def __init__(self, settings: OidcSettings) -> None:
         self._settings = settings
         self._client = HttpClient(authorization(None, None, 5.0), None, (), _LARGEST_KEYS, 5.0)
-        self._keys: Any = None
+        self._keys: KeySet | None = None
         self._asked = float("-inf")
         self._lock = Lock()
 
@@ -55,11 +59,6 @@ class OidcTokens:
         return Access(f"oidc:{user}", self._grants(claims.get(self._settings.grants_claim)))
 
     def _claims(self, token: str) -> dict[str, Any]:
-        try:
-            from joserfc import jwt
-            from joserfc.errors import JoseError
-        except ModuleNotFoundError:
-            raise MissingExtraError("registry", "login with OIDC") from None
         settings = self._settings
         registry = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY,
@@ -74,7 +73,7 @@ class OidcTokens:
             raise _refused(_reason(error)) from None
         return dict(decoded.claims)
 
-    def _current_keys(self, token: str) -> Any:
+    def _current_keys(self, token: str) -> KeySet:
         """Return the provider's keys; they are requested again for a token with an unknown one."""
         with self._lock:
             age = time.monotonic() - self._asked
@@ -87,9 +86,6 @@ class OidcTokens:
 
     def _refresh(self) -> None:
         """Request the keys; where that fails, those of before remain in use."""
-        from joserfc.errors import JoseError
-        from joserfc.jwk import KeySet
-
         self._asked = time.monotonic()
         try:
             reply = self._client.send(Ask(self._settings.jwks_url))
@@ -113,10 +109,7 @@ def _grant(text: str) -> Grant | None:
         return None
 
 
-def _has_key(keys: Any, token: str) -> bool:
-    from joserfc import jws
-    from joserfc.errors import JoseError
-
+def _has_key(keys: KeySet, token: str) -> bool:
     try:
         wanted = jws.extract_compact(token.encode()).headers().get("kid")
     except (JoseError, ValueError):

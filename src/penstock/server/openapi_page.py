@@ -55,7 +55,8 @@ def _operation(
     path: str, method: str, operation: Mapping[str, Any], document: Mapping[str, Any]
 ) -> str:
     head = f'<h3><span class="method">{escape(method.upper())}</span>{escape(path)}</h3>'
-    text = f"<p><b>{escape(operation.get('summary', ''))}</b> {escape(operation.get('description', ''))}</p>"
+    summary, more = (escape(operation.get(key, "")) for key in ("summary", "description"))
+    text = f"<p><b>{summary}</b> {more}</p>"
     rows = [*_parameters(operation), *_bodies(operation, document)]
     table = f"<table>{''.join(rows)}</table>" if rows else ""
     return head + text + table

@@ -61,6 +61,16 @@ class OidcSettings:
 
 
 @dataclass(frozen=True)
+class StreamSettings:
+    """Streams of events: how many at once, how long one lives, and how often the store is read."""
+
+    most: int = 100
+    seconds: float = 900.0
+    heartbeat: float = 15.0
+    every: float = 1.0
+
+
+@dataclass(frozen=True)
 class ServerSettings:
     """The settings of a server.
 
@@ -97,7 +107,7 @@ class ServerSettings:
     login_seconds: float = 7 * 86_400.0
     workers: int = 1
     shared_state: str | None = None
-    streams: StreamSettings = field(default_factory=lambda: StreamSettings())
+    streams: StreamSettings = field(default_factory=StreamSettings)
 
     @property
     def needs_login(self) -> bool:
@@ -115,7 +125,7 @@ class ServerSettings:
         """Refuse settings with which others could use the server; `users` is how many there are.
 
         >>> ServerSettings().require_safe(users=0)
-        >>> ServerSettings(host="0.0.0.0", tls=True, allowed_hosts=frozenset({"a.b"})).require_safe(users=1)
+        >>> ServerSettings(host="0.0.0.0", tls=True).require_safe(users=1)
         """
         if not is_loopback(self.host) and not (self.tls or self.behind_proxy):
             raise ConfigError(
@@ -133,13 +143,3 @@ class ServerSettings:
                 "allowed_hosts is '*' and no login is needed: a web page could use the server under a "
                 "name of its own; give the names, or start it with login"
             )
-
-
-@dataclass(frozen=True)
-class StreamSettings:
-    """Streams of events: how many at once, how long one lives, and how often the store is read."""
-
-    most: int = 100
-    seconds: float = 900.0
-    heartbeat: float = 15.0
-    every: float = 1.0

@@ -73,23 +73,15 @@ def log_in(
         raise ConfigError("this server needs no login: use it without a token")
     password = given.password.get_secret_value()
     access = users.log_in(given.user, password, request.state.address)
-    return _new_token(store, access, access.user, given.name, settings.login_seconds)
+    wanted = NewToken(user=access.user, name=given.name, seconds=settings.login_seconds)
+    return _new_token(store, access.user, wanted)
 
 
-def _new_token(
-    store: ControlStore,
-    access: Access,
-    user: str,
-    name: str,
-    seconds: float | None,
-    grants: list[str] | None = None,
-) -> dict[str, Any]:
-    own = next((row for row in store.users.all() if row.name == user), None)
-    if own is None:
-        raise NotFoundError(f"there is no user {user!r}")
-    limits = _texts(own.grants) if grants is None else grants
-    token, row = store.tokens.create(user, name, grants=limits, seconds=seconds)
-    store.audit.add(access.user, "token.create", user, id=row.id, name=row.name, grants=limits)
+def _new_token(store: ControlStore, by: str, given: NewToken) -> dict[str, Any]:
+    own = _find_user(store, given.user)
+    limits = _texts(own.grants) if given.grants is None else given.grants
+    token, row = store.tokens.create(given.user, given.name, grants=limits, seconds=given.seconds)
+    store.audit.add(by, "token.create", given.user, id=row.id, name=row.name, grants=limits)
     return {"token": token, **_shown_token(row)}
 
 
@@ -156,7 +148,7 @@ def list_tokens(store: Store, limit: Limit = PAGE, cursor: Cursor = None) -> dic
 def add_token(given: NewToken, store: Store, access: Caller) -> dict[str, Any]:
     """Return a new token of a user; it is not shown again. Without `seconds` it does not expire."""
     _require_unicode(given.name)
-    return _new_token(store, access, given.user, given.name, given.seconds, given.grants)
+    return _new_token(store, access.user, given)
 
 
 @router.delete("/tokens/{id}", status_code=204)
