@@ -1,0 +1,146 @@
+"""Checks a definition without starting anything, and without resolving its references.
+
+Environment variables and files belong to the workers: the server may not have them, and must not read
+them for a caller. A value with a reference is checked when a worker starts the deployment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config.secrets import MASK
+from penstock.control.secrets.spec_secrets import SpecSecrets
+from penstock.control.secrets.yaml_scalars import Document, Path
+from penstock.control.store.rows import Kind
+from penstock.errors import ConfigError, DefinitionError, Problem, nearest
+from penstock.pipeline.reading import parse_pipeline
+from penstock.server.definition_limits import require_bounded
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?:env:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?|file:[^}]+)\}")
+_UNKNOWN = "reference"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A definition that was checked: as it may be stored, as people see it, and its problems."""
+
+    sealed: str
+    shown: str
+    state: str | None
+    problems: list[Problem]
+
+    def require_valid(self, name: str) -> None:
+        """Raise if there are problems."""
+        if self.problems:
+            raise DefinitionError(self.problems, f"the definition of {name!r}")
+
+
+def checked_definition(
+    secrets: SpecSecrets, name: str, text: str, previous: str | None = None
+) -> Checked:
+    """Check the definition of a deployment; `previous` is the stored text, for masked values."""
+    origin = f"the definition of {name!r}"
+    _require_text(text, origin)
+    require_bounded(text, origin)
+    try:
+        parse_structure(text, origin)
+    except DefinitionError as error:
+        return Checked("", "", None, error.problems)
+    sealed = secrets.sealed(name, text, previous)
+    # With the real values in place of masked ones: an address with a mask in it would not be valid.
+    document, unknown = _without_references(_opened_text(secrets, name, sealed, text), origin)
+    data = document.data()
+    problems = _problems(document.text(), origin, unknown)
+    given = data.get("name")
+    if not any(problem.path == ("name",) for problem in problems) and given != name:
+        line = next(
+            (each.node.start_mark.line + 1 for each in document.scalars if each.path == ("name",)),
+            None,
+        )
+        problems.append(Problem(("name",), f"is {given!r}, and the deployment is {name!r}", line))
+    state = data.get("state")
+    return Checked(
+        sealed, secrets.shown(name, sealed), state if isinstance(state, str) else None, problems
+    )
+
+
+def parse_structure(text: str, origin: str) -> dict[str, Any]:
+    """Return the mapping of a definition."""
+    data = Document(text, origin).data()
+    if not isinstance(data, dict):
+        raise DefinitionError(
+            [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
+        )
+    return data
+
+
+def read_kind(text: str) -> Kind:
+    """Return the kind of a deployment; others than pipelines cannot be deployed yet.
+
+    >>> read_kind("pipeline")
+    <Kind.PIPELINE: 'pipeline'>
+    """
+    if text == Kind.PIPELINE.value:
+        return Kind.PIPELINE
+    names = [kind.value for kind in Kind]
+    if text in names:
+        raise ConfigError(
+            f"a deployment of the kind {text!r} cannot be given here; allowed: pipeline"
+        )
+    raise ConfigError(f"{text!r} is not a kind of deployment; {nearest(text, ['pipeline'])}")
+
+
+def _require_text(text: str, origin: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{origin} has half of a surrogate pair: it is not Unicode text"
+        ) from None
+    if not text.strip():
+        raise DefinitionError([Problem((), "it is empty", 1)], origin)
+
+
+def _opened_text(secrets: SpecSecrets, name: str, sealed: str, text: str) -> str:
+    """Return the text with secrets; as it was given, where it has them."""
+    return text if MASK not in text else secrets.opened_text(name, sealed)
+
+
+def _without_references(text: str, origin: str) -> tuple[Document, set[Path]]:
+    """Return the document with references replaced, and the paths of values that are unknown."""
+    document = Document(text, origin)
+    unknown: set[Path] = set()
+    for scalar in document.scalars:
+        value = scalar.value()
+        if not isinstance(value, str) or not _REFERENCE.search(value):
+            continue
+        plain = _REFERENCE.sub(_placeholder, value)
+        if plain != value:
+            unknown.add(scalar.path)
+            document.replace(scalar, plain)
+    return document, unknown
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    if match[0] == "$${":
+        return match[0]
+    return match[2][2:] if match[2] else _UNKNOWN
+
+
+def _problems(text: str, origin: str, unknown: set[Path]) -> list[Problem]:
+    try:
+        parse_pipeline(text, origin)
+    except DefinitionError as error:
+        return [each for each in error.problems if not _is_about(each.path, unknown)]
+    except ConfigError as error:
+        return [Problem((), str(error))]
+    return []
+
+
+def _is_about(path: Path, unknown: set[Path]) -> bool:
+    """Return whether a problem may be due to a value that is not known here."""
+    return bool(path) and any(
+        path == each[: len(path)] or each == path[: len(each)] for each in unknown
+    )
