@@ -79,7 +79,6 @@ def merged(given: ServeOptions) -> ServeOptions:
     section, _ = read_server_section()
     names = [each.name for each in fields(ServeOptions) if each.name not in ("conf", "oidc")]
     from_file: dict[str, Any] = {name: getattr(section, name) for name in names}
-    from_file["allowed_hosts"] = tuple(section.allowed_hosts)
     from_file["conf"] = tuple(f"{name}={value}" for name, value in section.conf.items())
     from_file["oidc"] = _oidc(section.oidc)
     missing = {

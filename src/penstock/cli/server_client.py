@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Lock, local
 from typing import Any, TypeVar
@@ -95,7 +96,7 @@ class ServerClient:
         status, found, content = self._exchanged(request)
         if not 200 <= status < 300:
             raise problem_error(self.address, status, found, content)
-        return ServerReply(status, self._data(found, content), found.get("ETag"))
+        return ServerReply(status, self._data(content), found.get("ETag"))
 
     def text(self, path: str) -> str:
         """Return the text at a path that is not below /api/v1, as /metrics."""
@@ -163,7 +164,7 @@ class ServerClient:
             own.setdefault("Content-Type", JSON)
         return _Request(method, target, own, _encoded(body))
 
-    def _exchanged(self, request: _Request) -> tuple[int, Mapping[str, str], bytes]:
+    def _exchanged(self, request: _Request) -> tuple[int, Message, bytes]:
         connection, is_used = self._connection()
         try:
             return self._over(connection, request)
@@ -181,9 +182,7 @@ class ServerClient:
             connection.close()
             raise server_away(self.address, error) from error
 
-    def _over(
-        self, connection: HTTPConnection, request: _Request
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def _over(self, connection: HTTPConnection, request: _Request) -> tuple[int, Message, bytes]:
         connection.request(request.method, request.target, request.body, request.headers)
         response: HTTPResponse = connection.getresponse()
         content = response.read(_LARGEST + 1)
@@ -217,7 +216,7 @@ class ServerClient:
                 "authorities that the server's certificate is checked with"
             ) from None
 
-    def _data(self, headers: Mapping[str, str], content: bytes) -> Any:
+    def _data(self, content: bytes) -> Any:
         if not content:
             return None
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Mapping
+from email.message import Message
 from typing import Any
 
 from penstock.cli.server_address import DEFAULT_URL, ServerAddress
@@ -22,6 +23,11 @@ from penstock.errors import (
 
 _MEDIA_TYPE = "application/problem+json"
 _AWAY = (429, 502, 503, 504)
+_KINDS: dict[int, type[PenstockError]] = {
+    404: NotFoundError,
+    409: GroupInUseError,
+    501: SetupError,
+}
 
 
 class InvalidOnServerError(DefinitionError):
@@ -29,7 +35,7 @@ class InvalidOnServerError(DefinitionError):
 
 
 def problem_error(
-    address: ServerAddress, status: int, headers: Mapping[str, str], content: bytes
+    address: ServerAddress, status: int, headers: Message, content: bytes
 ) -> PenstockError:
     """Return the error of a reply that is not a success."""
     if not (headers.get("Content-Type") or "").startswith(_MEDIA_TYPE):
@@ -38,17 +44,11 @@ def problem_error(
     text = str(reply.get("detail") or f"the server replied with the status {status}")
     if status == 401:
         return ConfigError(f"{text}; to log in: penstock login --server {address.url}")
-    if status == 404:
-        return NotFoundError(text)
     if status == 422 and (problems := _problems(reply)):
         return InvalidOnServerError(problems, "the definition")
-    if status == 409:
-        return GroupInUseError(text)
-    if status == 501:
-        return SetupError(f"the server lacks something: {text}")
     if status in _AWAY:
         return TransientError(text, _seconds(headers))
-    return PenstockError(text) if status >= 500 else ConfigError(text)
+    return _KINDS.get(status, PenstockError if status >= 500 else ConfigError)(text)
 
 
 def server_away(address: ServerAddress, error: Exception) -> PenstockError:
@@ -69,9 +69,7 @@ def server_away(address: ServerAddress, error: Exception) -> PenstockError:
     return TransientError(f"no server replies at {address.url}: {reason}; {hint}")
 
 
-def _not_penstock(
-    address: ServerAddress, status: int, headers: Mapping[str, str]
-) -> PenstockError:
+def _not_penstock(address: ServerAddress, status: int, headers: Message) -> PenstockError:
     if status in _AWAY:
         return TransientError(
             f"{address.url} replied with the status {status}: a proxy cannot reach the server",
@@ -103,6 +101,6 @@ def _problems(reply: Mapping[str, Any]) -> list[Problem]:
     ]
 
 
-def _seconds(headers: Mapping[str, str]) -> float:
+def _seconds(headers: Message) -> float:
     given = (headers.get("Retry-After") or "").strip()
     return float(given) if given.isascii() and given.isdigit() and len(given) < 6 else 1.0

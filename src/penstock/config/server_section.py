@@ -36,9 +36,9 @@ class ServerSection(SafeModel):
     tls_key: str | None = None
     behind_proxy: bool | None = None
     login: bool | None = None
-    allowed_hosts: list[str] = []
+    allowed_hosts: tuple[str, ...] = ()
     memory: str | None = None
-    conf: dict[str, str] = {}
+    conf: dict[str, str] = Field(default_factory=dict)
     oidc: dict[str, Any] | None = Field(default=None, description="Tokens of an OpenID provider.")
 
 
