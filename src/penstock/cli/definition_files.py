@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from penstock.errors import ConfigError
 
 _ENDINGS = (".yaml", ".yml")
 _LARGEST = 10_000_000
+# The names that definitions may have; the server checks the rest.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -85,4 +88,9 @@ def _name(file: Path, text: str) -> str:
     name = data.get("name")
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{file} has no name: write `name: orders`, which names the deployment")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{file} has the name {name[:100]!r}; allowed: up to 100 letters, digits, dots, dashes and "
+            "underscores, beginning with a letter or a digit"
+        )
     return name
