@@ -19,7 +19,7 @@ from penstock.cli.server_options import CaOption, ServerOption, client_of
 from penstock.config.printable import printable, printable_json
 from penstock.errors import TransientError
 
-_RETRY = 2.0
+_RETRY, _AGAIN = 2.0, 0.2
 
 
 def events(
@@ -66,6 +66,7 @@ def followed(client: ServerClient, name: str | None, last: int | None) -> Iterat
                     event = json.loads(line[5:])
                     last = event["number"]
                     yield event
+            time.sleep(_AGAIN)  # the server ends streams now and then: rights may have changed
         except TransientError as error:
             if not is_away:
                 say(f"{error}; waiting for it")
