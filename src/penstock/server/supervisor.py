@@ -87,7 +87,7 @@ class Supervisor:
             self._thread.join(10)
 
     def stop(self, grace: float = 300.0) -> None:
-        """Let every worker finish its batches and hand over, then end; kill those that take longer."""
+        """Let every worker finish its batches and end; kill those that take longer."""
         self.leave()
         processes = [slot.process for slot in self.slots if slot.is_running() and slot.process]
         for process in processes:
