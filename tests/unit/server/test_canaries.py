@@ -23,7 +23,7 @@ connection:
 source: {{kafka: {{topics: t}}}}
 sink: {{database: {{url: 'postgresql://app:{CANARY}-url@db/x', table: t}}}}
 """
-BROKEN = TEXT.replace("table: t", "tabel: t") + f"password: {CANARY}-extra\nevery: x:{CANARY}\n"
+BROKEN = TEXT.replace("table: t", "tabel: t") + f"password: {CANARY}-extra\nevery: soon\n"
 ONE = "/api/v1/deployments/orders"
 
 
@@ -44,8 +44,8 @@ def test_canaries_appear_nowhere(
         ann.patch(ONE, json={"labels": {"team": "a"}, "password": f"{CANARY}-patch"}),
         ann.patch(ONE, json={"labels": {"team": "a"}}),
         ann.post(f"{ONE}/rollback", json={"generation": 1}),
-        ann.post("/api/v1/users", json={"name": "new", "password": f"{CANARY}-user", "grants": ["viewer"]}),
-        ann.post("/api/v1/users", json={"name": 5, "password": f"{CANARY}-user", "grants": ["viewer"]}),
+        ann.post("/api/v1/users", json={"name": "new", "password": f"{CANARY}-user", "grants": []}),
+        ann.post("/api/v1/users", json={"name": 5, "password": f"{CANARY}-user", "grants": []}),
         ann.patch("/api/v1/users/new", json={"password": f"{CANARY}-changed"}),
         ann.post("/api/v1/login", json={"user": "new", "password": f"{CANARY}-guess"}),
         ann.post("/api/v1/login", json={"user": "new", "password": {"x": f"{CANARY}-guess"}}),

@@ -11,7 +11,7 @@ from penstock.server.definition_check import checked_definition
 
 TEXT = (
     "name: orders\n"
-    "source: {{kafka: {{topics: '{topic}'}}}}}\n"
+    "source: {{kafka: {{topics: '{topic}'}}}}\n"
     "sink: {{database: {{url: '{url}', table: t}}}}\n"
     "{more}"
 )
@@ -32,9 +32,7 @@ def problems(
         {"url": "${file:/no/such/file}"},
         {"more": "every: ${env:PENSTOCK_NO_SUCH}"},
         {"more": "every: ${env:PENSTOCK_NO_SUCH:-5s}"},
-        {
-            "more": "connection: {bootstrap.servers: '${env:PENSTOCK_NO_SUCH}', sasl.password: '${file:/no}'}"
-        },
+        {"more": "connection: {bootstrap.servers: '${env:NO_SUCH}', sasl.password: '${file:/no}'}"},
     ],
 )
 def test_a_reference_is_left_to_the_worker(store: ControlStore, given: dict[str, str]) -> None:

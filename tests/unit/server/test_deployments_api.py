@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.unit.server.conftest import SPEC, YAML, Api
 
 from penstock.control.store import ControlStore
-
-from tests.unit.server.conftest import SPEC, YAML, Api
 
 Put = Callable[..., dict[str, Any]]
 ONE = "/api/v1/deployments/orders"
@@ -384,9 +383,8 @@ def test_a_team_sees_and_changes_its_own_deployments_only(api: Api, people: None
     assert tom.post("/api/v1/deployments/theirs/stop").status_code == 404
     assert tom.post("/api/v1/deployments/ours/stop").status_code == 200
     for path, label in [("theirs", "team=a"), ("ours", "team=b"), ("new", "team=b")]:
-        reply = tom.put(
-            f"/api/v1/deployments/{path}", content=SPEC.format(path), headers=YAML, params={"label": label}
-        )  # fmt: skip
+        address = f"/api/v1/deployments/{path}?label={label}"
+        reply = tom.put(address, content=SPEC.format(path), headers=YAML)
         assert reply.status_code == 403, (path, reply.text)
     bare = tom.put("/api/v1/deployments/new", content=SPEC.format("new"), headers=YAML)
     assert bare.status_code == 403

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import threading
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
+from joserfc.jwk import ECKey, KeySet, RSAKey
 from starlette.testclient import TestClient
 from tests.unit.server.conftest import Api
 
@@ -87,13 +89,15 @@ def test_a_valid_token_is_a_user_with_the_grants_of_its_claim(api: Api, provider
 
 
 def unsigned() -> str:
-    head, claims, _ = token().split(".")
+    _head, claims, _ = token().split(".")
     return f"eyJhbGciOiJub25lIn0.{claims}."
 
 
 def with_public_key_as_secret() -> str:
-    secret = OctKey.import_key(RSA.as_pem(private=False))
-    return token(secret, "HS256")
+    claims = token().split(".")[1].encode()
+    signed = urlsafe_b64encode(b'{"alg":"HS256","kid":"rsa"}').rstrip(b"=") + b"." + claims
+    digest = hmac.digest(RSA.as_pem(private=False), signed, "sha256")
+    return (signed + b"." + urlsafe_b64encode(digest).rstrip(b"=")).decode()
 
 
 @pytest.mark.parametrize(

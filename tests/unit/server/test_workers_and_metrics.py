@@ -120,17 +120,14 @@ def test_the_page_of_the_api_has_all_routes_and_requests_nothing(client: TestCli
     page = client.get("/api/docs").text
     paths = client.get("/api/v1/openapi.json").json()["paths"]
 
+    found: list[tuple[str, str]] = []
+
     class Links(HTMLParser):
-        found: list[tuple[str, str]] = []
-
         def handle_starttag(self, tag: str, attrs: Any) -> None:
-            self.found += [
-                (tag, value) for name, value in attrs if name in ("src", "href", "action")
-            ]
+            found.extend((tag, value) for name, value in attrs if name in ("src", "href", "action"))
 
-    parser = Links()
-    parser.feed(page)
-    assert parser.found == [("a", "/api/v1/openapi.json")]
+    Links().feed(page)
+    assert found == [("a", "/api/v1/openapi.json")]
     assert "<script" not in page
     assert "url(" not in page
     assert "@import" not in page
