@@ -59,8 +59,8 @@ class AccessCheck:
         self._store = store
         self._settings = settings
         self._users = users
-        # Hashing takes memory and time: the other requests need some of both.
-        self._hashing = anyio.CapacityLimiter(4)
+        # Threads of their own: logins must not wait for routes, nor routes for logins.
+        self._threads = anyio.CapacityLimiter(20)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -102,7 +102,7 @@ class AccessCheck:
         if self._settings.needs_login:
             header = head.get("authorization")
             return await to_thread.run_sync(
-                self._users.check, header, address, limiter=self._hashing
+                self._users.check, header, address, limiter=self._threads
             )
         if peer != "local" and not is_loopback(peer):
             raise RefusedRequestError(

@@ -33,6 +33,7 @@ from penstock.server.problems import http_problem, invalid_request, problem
 from penstock.server.settings import ServerSettings
 
 PREFIX = "/api/v1"
+_MOST_PROBLEMS = 20
 _TEXTS = {
     404: "there is no such path; /api/docs has them all",
     405: "the path does not have this method; /api/docs has them all",
@@ -78,7 +79,7 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def _invalid(_request: Request, error: Exception) -> Response:
         given = cast("RequestValidationError", error)
-        return invalid_request([_problem_of(each) for each in given.errors()])
+        return invalid_request([_problem_of(each) for each in given.errors()[:_MOST_PROBLEMS]])
 
     @app.exception_handler(HTTPException)
     def _http(_request: Request, error: Exception) -> Response:
@@ -89,7 +90,8 @@ def _handle_errors(app: FastAPI) -> None:
 
 def _problem_of(error: dict[str, object]) -> Problem:
     """Return an error of pydantic without the value that was given."""
-    where = tuple(cast("tuple[str | int, ...]", error["loc"]))
+    given = cast("tuple[str | int, ...]", error["loc"])
+    where = tuple(part[:100] if isinstance(part, str) else part for part in given)
     if error["type"] == "json_invalid":
         return Problem(("body",), "it is not JSON")
     if error["type"] == "extra_forbidden":

@@ -8,13 +8,13 @@ import time
 from base64 import b64decode
 from collections.abc import Callable
 from secrets import token_bytes
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from penstock.config.logs import event_logger
 from penstock.control.roles import Access
 from penstock.control.store import ControlStore
-from penstock.errors import MissingExtraError
+from penstock.errors import MissingExtraError, TransientError
 from penstock.server.problems import RefusedRequestError
 from penstock.server.settings import OidcSettings, ServerSettings
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.server.oidc import OidcTokens
 
 _REMEMBERED, _MOST_REMEMBERED = 15.0, 1000
+_MOST_HASHING, _PATIENCE = 4, 5.0
 _TOKEN = "pst_"  # noqa: S105 - what tokens of the store begin with
 _log = event_logger(__name__)
 
@@ -40,6 +41,7 @@ class Authenticator:
         self._store = store
         self._oidc = _oidc_tokens(settings.oidc) if settings.oidc else None
         self._recent = _RecentLogins()
+        self._hashing = BoundedSemaphore(_MOST_HASHING)
 
     def check(self, header: str | None, address: str) -> Access:
         """Return the caller, or refuse the request."""
@@ -61,13 +63,24 @@ class Authenticator:
         if (known := self._recent.get(user, password)) is not None:
             return known
         self._store.logins.begin(user, address)
-        access = self._store.users.log_in(user, password)
+        access = self._verified(user, password)
         if access is None:
             _log.warning("login failed", address=address)
             raise not_logged_in("the user or the password is wrong")
         self._store.logins.succeeded(user, address)
         self._recent.add(user, password, access)
         return access
+
+    def _verified(self, user: str, password: str) -> Access | None:
+        if not user.isprintable():
+            return None
+        # Hashing takes memory and time: the other requests need some of both.
+        if not self._hashing.acquire(timeout=_PATIENCE):
+            raise TransientError("too many people log in at the moment; try again", _PATIENCE)
+        try:
+            return self._store.users.log_in(user, password)
+        finally:
+            self._hashing.release()
 
     def forget(self) -> None:
         """Check every password again: users have changed."""

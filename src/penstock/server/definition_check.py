@@ -1,7 +1,7 @@
 """Checks a definition without starting anything, and without resolving its references.
 
-Environment variables and files belong to the workers: the server may not have them, and must not read
-them for a caller. A value with a reference is checked when a worker starts the deployment.
+Environment variables, files and Python modules belong to the workers: the server may not have them, and
+must not read them or run their code for a caller. They are checked when a worker starts the deployment.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from penstock.control.secrets.yaml_scalars import Document, Path
 from penstock.control.store.rows import Kind
 from penstock.errors import ConfigError, DefinitionError, Problem, nearest
 from penstock.pipeline.reading import parse_pipeline
+from penstock.pipeline.values import without_imports
 from penstock.server.definition_limits import require_bounded
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:env:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?|file:[^}]+)\}")
@@ -131,7 +132,8 @@ def _placeholder(match: re.Match[str]) -> str:
 
 def _problems(text: str, origin: str, unknown: set[Path]) -> list[Problem]:
     try:
-        parse_pipeline(text, origin)
+        with without_imports():
+            parse_pipeline(text, origin)
     except DefinitionError as error:
         return [each for each in error.problems if not _is_about(each.path, unknown)]
     except ConfigError as error:

@@ -26,6 +26,13 @@ def find_for(store: ControlStore, access: Access, name: str, role: Role) -> Depl
     return row
 
 
+def require_operator(access: Access) -> None:
+    """Refuse a caller who is not an operator of any deployment."""
+    labels = [dict([grant.label]) if grant.label else {} for grant in access.grants]
+    if not any(access.allows(Role.OPERATOR, each) for each in labels):
+        require(access, Role.OPERATOR)
+
+
 def not_found(store: ControlStore, access: Access, name: str) -> NotFoundError:
     """Return the error for a name, with a hint at a deployment that the caller may see."""
     names = sorted(visible_names(store, access))

@@ -17,7 +17,7 @@ from penstock.errors import ConfigError, nearest
 from penstock.server.app_state import PAGE, Body, Cursor, Limit, Settings, Store
 from penstock.server.caller import Caller
 from penstock.server.conditions import GivenCondition, etag
-from penstock.server.deployment_access import find_visible
+from penstock.server.deployment_access import find_visible, require_operator
 from penstock.server.deployment_changes import DeploymentChanges
 from penstock.server.deployment_views import detail, summaries
 from penstock.server.given_definition import GivenDefinition, read_definition, read_desired
@@ -42,9 +42,11 @@ DEFINITION_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": 
 def given_definition(
     request: Request,
     body: Body,
+    access: Caller,
     label: Annotated[list[str] | None, Query(description="key=value; repeatable")] = None,
 ) -> GivenDefinition:
-    """Read the definition of a request."""
+    """Read the definition of a request; not for those who may not store any."""
+    require_operator(access)
     return read_definition(body, request.headers.get("content-type", ""), label or [])
 
 

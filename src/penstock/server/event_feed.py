@@ -59,7 +59,7 @@ class EventFeed:
         self._listeners.add(listener)
         try:
             await self._start()
-            last = self._last if after is None else after
+            last = self._last if after is None else await self._known(after)
             yield []
             async for rows in self._earlier(last):
                 last = rows[-1].number
@@ -69,6 +69,12 @@ class EventFeed:
                 yield await to_thread.run_sync(wanted, new) if new else []
         finally:
             self._listeners.discard(listener)
+
+    async def _known(self, after: int) -> int:
+        """Return a number to start after; one of a store that was replaced may be in the future."""
+        if after <= self._last:
+            return after
+        return min(after, await to_thread.run_sync(self._store.events.last))
 
     async def _earlier(self, last: int) -> AsyncIterator[list[EventRow]]:
         """Yield the stored events after a number."""

@@ -12,7 +12,10 @@ import yaml
 from penstock.control.store.rows import Desired, Kind
 from penstock.errors import ConfigError, nearest
 from penstock.server.definition_check import read_kind
+from penstock.server.problems import RefusedRequestError
 
+# Far more than a definition may have: JSON escapes letters.
+_LARGEST = 500_000
 _KEYS = ("definition", "labels", "desired", "kind")
 _STATES = {each.value: each for each in Desired if each is not Desired.DELETED}
 
@@ -33,6 +36,10 @@ def read_definition(body: bytes, media_type: str, labels: list[str]) -> GivenDef
     >>> read_definition(b"name: orders", "application/yaml", ["team=a"])
     GivenDefinition(text='name: orders', labels={'team': 'a'}, desired=None, kind=<Kind.PIPELINE: ...
     """
+    if len(body) > _LARGEST:
+        raise RefusedRequestError(
+            413, f"the body has {len(body)} bytes; a definition may have {_LARGEST}"
+        )
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

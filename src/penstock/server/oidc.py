@@ -11,6 +11,7 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from penstock.config.logs import event_logger
 from penstock.control.roles import Access, Grant, Grants
 from penstock.errors import ConfigError, PenstockError, TransientError
 from penstock.http.http_auth import authorization
@@ -36,6 +37,8 @@ _LARGEST_KEYS = 1_000_000
 # Unknown keys make the server ask the provider at most this often.
 _ASK_EVERY = 30.0
 _LEEWAY = 30
+_JSON = {"Accept": "application/json"}
+_log = event_logger(__name__)
 
 
 class OidcTokens:
@@ -88,10 +91,10 @@ class OidcTokens:
         """Request the keys; where that fails, those of before remain in use."""
         self._asked = time.monotonic()
         try:
-            reply = self._client.send(Ask(self._settings.jwks_url))
+            reply = self._client.send(Ask(self._settings.jwks_url, headers=_JSON))
             self._keys = KeySet.import_key_set(json.loads(reply.body))
-        except (PenstockError, JoseError, ValueError, TypeError, KeyError):
-            return
+        except (PenstockError, JoseError, ValueError, TypeError, KeyError) as error:
+            _log.warning("the keys of the OpenID provider cannot be read", error=str(error))
 
     def _grants(self, claim: Any) -> Grants:
         """Return the grants of a claim; values that are none belong to other programs."""

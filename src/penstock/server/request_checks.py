@@ -60,10 +60,17 @@ def _is_own(origin: str, head: RequestHead, settings: ServerSettings) -> bool:
         parts = urlsplit(origin)
     except ValueError:
         return False
-    if parts.scheme not in ("http", "https"):
+    if parts.scheme not in _schemes(settings):
         return False
     called = host_and_port(head.get("host") or "", parts.scheme)
     return called is not None and host_and_port(parts.netloc, parts.scheme) == called
+
+
+def _schemes(settings: ServerSettings) -> tuple[str, ...]:
+    """Return the schemes of the server's own pages; what is in front of a proxy is not known."""
+    if settings.behind_proxy:
+        return ("http", "https")
+    return ("https",) if settings.tls else ("http",)
 
 
 def check_body_type(head: RequestHead) -> None:
