@@ -144,8 +144,11 @@ def test_workers_survive_the_server_and_are_replaced_when_they_die(
     first.end(signal.SIGKILL)
     fill(connection, unique, [{"n": 2}])
     eventually(lambda: rows() == 2, 120)
+    java = worker.children()
     second = start()
     assert workers(tmp_path) == [worker]
+    assert worker.children() == java
+    assert "worker_not_needed" not in second.printed()
 
     # The worker is killed: the server starts another one, which goes on.
     worker.kill()

@@ -19,7 +19,7 @@ from tests.faults.suite.rounds import ROOT
 from penstock import Admin, Connection
 from penstock.testing import eventually, read_all
 
-KILLS = kills(12)
+KILLS = kills(6)
 CLIENTS = 4
 
 pytestmark = pytest.mark.timeout(600)

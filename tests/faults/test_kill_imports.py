@@ -25,7 +25,7 @@ from penstock import Admin, Connection, Pipeline
 from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually, read_all
 
-KILLS = kills(12)
+KILLS = kills(8)
 PARTS = "abc"
 MOMENTS = ("opened", "sent", "taken", "settled")
 

@@ -33,7 +33,7 @@ from penstock.sinks.jms.jms_sink import JmsSink
 from penstock.sinks.messages import Refusal
 from penstock.testing import eventually, fill, read_all
 
-KILLS = kills(8)
+KILLS = kills(6)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 # Processes that begin with everything imported: a kill costs a moment, not a start of Python.

@@ -35,7 +35,7 @@ from penstock.sinks.rabbitmq.rabbitmq_sink import RabbitMqSink
 from penstock.sinks.rabbitmq.rabbitmq_writer import RabbitMqWriter
 from penstock.testing import eventually, fill, read_all
 
-KILLS = kills(10)
+KILLS = kills(6)
 READING = ("opened", "sent", "taken", "committed", "settled")
 WRITING = ("opened", "half", "sent")
 

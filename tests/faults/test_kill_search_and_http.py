@@ -35,7 +35,7 @@ from penstock.sinks.opensearch.bulk_outlet import BulkOptions, BulkOutlet
 from penstock.sinks.opensearch.opensearch_writer import OpensearchWriter
 from penstock.testing import eventually, fill, read_all
 
-KILLS = kills(8)
+KILLS = kills(6)
 MOMENTS = ("opened", "sent", "written")
 BAD = 97
 

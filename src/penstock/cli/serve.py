@@ -152,7 +152,7 @@ def _say_where(options: ServeOptions, port: int, supervisor: Supervisor) -> None
     url = options.url(port)
     say(f"serving {url} (the API is below /api/v1, and described at {url}/api/docs)")
     if supervisor.count:
-        say(f"deployments run in {supervisor.count} worker processes; Ctrl-C ends everything")
+        say(f"deployments run here, workers: {supervisor.count}; Ctrl-C ends everything")
     else:
         say("no workers are started here; start them with 'penstock worker'")
 

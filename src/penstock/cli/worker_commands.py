@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Thread
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from penstock.cli.jar_progress import fetch_shown
 from penstock.cli.options import JsonOption
 from penstock.cli.output import print_json, print_table, say
 from penstock.control.placement import is_alive
-from penstock.control.places import open_store
+from penstock.control.places import SUPERVISED, open_store
 from penstock.control.store import ControlStore
 from penstock.errors import NotFoundError, nearest
 
@@ -71,8 +72,8 @@ def worker(
 
     For example: penstock worker --store postgresql://penstock@db/penstock --state s3a://lake/state
 
-    All workers of a store share its keys. Ctrl-C lets running batches finish and hands the deployments
-    over to other workers; a second Ctrl-C exits immediately, and others take over when the lease ends.
+    All workers of a store share its keys. Ctrl-C lets running batches finish and gives the deployments
+    up for other workers; a second Ctrl-C exits immediately, and others take over when the lease ends.
     """
     if context.invoked_subcommand is not None:
         context.obj = (store, keys)
@@ -83,6 +84,8 @@ def worker(
     from penstock.worker.starting import Starting  # noqa: PLC0415
     from penstock.worker.worker import Worker  # noqa: PLC0415
 
+    # Others see it in this process still; Java and the processes of Spark do not inherit it.
+    os.environ.pop(SUPERVISED, None)
     opened = open_store(store, keys, lease)
     fetch_shown(jars.SPARK_GROUPS)
     with interruptible() as interrupted:
@@ -127,13 +130,13 @@ def list_workers(context: typer.Context, json: JsonOption = False) -> None:
 
 @app.command()
 def drain(context: typer.Context, worker: Annotated[str, typer.Argument(metavar="WORKER")]) -> None:
-    """Let a worker finish its batches, hand its deployments over, and end."""
+    """Let a worker finish its batches, give its deployments up, and end."""
     with _opened(context) as store:
         if not store.workers.drain(worker):
             known = [each.id for each in store.workers.all()]
             hint = nearest(worker, known) if known else "there are none"
             raise NotFoundError(f"there is no worker {worker!r}; {hint}")
-    say(f"{worker} hands its deployments over and ends")
+    say(f"{worker} gives its deployments up and ends")
 
 
 def _state(draining: bool, alive: bool) -> str:

@@ -21,6 +21,7 @@ import psutil
 
 from penstock.config.directories import log_dir
 from penstock.config.logs import event_logger
+from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.errors import TransientError
 from penstock.jobs.liveness import clock
@@ -31,8 +32,6 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _STEADY = 60.0
 # How long processes get to end by themselves when everything is to end at once.
 _AT_ONCE = 3.0
-MARK = "PENSTOCK_SUPERVISED"
-"""The variable in the environment of supervised workers; its value is the place of their store."""
 
 
 @dataclass
@@ -87,7 +86,7 @@ class Supervisor:
             self._thread.join(10)
 
     def stop(self, grace: float = 300.0) -> None:
-        """Let every worker finish its batches and end; kill those that take longer."""
+        """Let workers finish their batches and give their deployments up; kill those that take longer."""
         self.leave()
         processes = [slot.process for slot in self.slots if slot.is_running() and slot.process]
         for process in processes:
@@ -159,7 +158,7 @@ class Supervisor:
 
     def _start(self, slot: Slot) -> None:
         file = _log_file(slot)
-        marked = {**self.environment, MARK: self.store.database.place}
+        marked = {**self.environment, SUPERVISED: self.store.database.place}
         pid = _start_process(self.command, marked, file)
         slot.process, slot.started = psutil.Process(pid), clock()
         log.info("worker_started", pid=pid, log=str(file))
@@ -195,7 +194,7 @@ def _family(process: psutil.Process) -> list[psutil.Process]:
 def _supervised(place: str) -> list[psutil.Process]:
     """Return the workers of a store that an earlier server of this user started, the oldest first.
 
-    Processes of a worker inherit its environment; the worker itself began the session.
+    A worker removes the variable from what its own processes inherit.
     """
     own = [process for process in psutil.process_iter() if _is_marked(process, place)]
     return sorted(own, key=lambda process: process.create_time())
@@ -205,6 +204,6 @@ def _is_marked(process: psutil.Process, place: str) -> bool:
     try:
         if os.getsid(process.pid) != process.pid or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return process.environ().get(MARK) == place
+        return process.environ().get(SUPERVISED) == place
     except (psutil.Error, OSError):
         return False

@@ -27,10 +27,13 @@ def claimed(
     refuse_claim(last, mark, pipeline)
     if last is None:
         return LastWrite(mark)
-    written = max((last.mark_of(place) for place in last.ranges), default=last.mark)
-    if written.epoch in continues:
-        return replace(last, mark=written._replace(epoch=epoch), marks={})
-    return replace(last, mark=mark, marks={place: last.mark_of(place) for place in last.ranges})
+
+    def of_now(known: Mark) -> Mark:
+        return known._replace(epoch=epoch) if known.epoch in continues else known
+
+    marks = {place: of_now(last.mark_of(place)) for place in last.ranges}
+    newest = max(marks.values(), default=of_now(last.mark))
+    return replace(last, mark=newest if newest.epoch == epoch else mark, marks=marks)
 
 
 def covered_text(write: LastWrite) -> str:

@@ -1,4 +1,4 @@
-"""The worker: claims deployments, runs them, reports what they do, and hands them over at its end.
+"""The worker: claims deployments, runs them, reports what they do, and gives them up at its end.
 
 Three threads of its own, so that none waits for another's work: one reconciles, one renews the leases
 and touches neither Kafka nor Spark, one reports. Every run has a thread, too.
@@ -54,7 +54,7 @@ class WorkerSettings:
 
 
 class Worker:
-    """Runs deployments of a store until it is stopped; `run` returns when all are handed over."""
+    """Runs deployments of a store until it is stopped; `run` returns when none is left."""
 
     def __init__(
         self, store: ControlStore, starting: Starting, settings: WorkerSettings | None = None

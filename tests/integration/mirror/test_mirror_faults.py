@@ -36,7 +36,7 @@ from penstock.kafka import GroupOffsets
 from penstock.pipeline.importing import Part, Portion, Position, Reader, System
 from penstock.testing import eventually
 
-KILLS = kills(8)
+KILLS = kills(6)
 MOMENTS = ("opened", "sent", "taken", "settled")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from penstock.errors import SetupError
@@ -38,7 +39,7 @@ class FakeWriter(Writer[FakeSink]):
     def last_write(self) -> LastWrite | None:
         return self.known
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         self.note("claim", epoch)
         return self.known
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from penstock.engine.resuming import Resuming
 from penstock.engine.resumption import Stamp
 from penstock.engine.stateful.plan import plan_of
 from penstock.engine.topic_watcher import TopicWatcher
-from penstock.errors import PenstockError, RefusedError
+from penstock.errors import FencedError, PenstockError, RefusedError
 from penstock.pipeline import (
     EVERY_DELIVERY,
     Batch,
@@ -65,9 +65,10 @@ class Killed(BaseException):
 class Process:
     """One process with the pipeline; it runs in a thread, of which only one moves at a time."""
 
-    def __init__(self, world: World, state: str) -> None:
+    def __init__(self, world: World, state: str, token: int | None = None) -> None:
         self.world = world
         self.state = state
+        self.token = token
         self.fate = ""
         self.left = 0
         self.is_dead = self.is_stopped = False
@@ -175,10 +176,10 @@ class ModelWriter(Writer[ModelSink]):
     def last_write(self) -> LastWrite | None:
         return self.world.writes.get(self.key)
 
-    def claim(self, epoch: int) -> LastWrite | None:
+    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
         def act() -> LastWrite | None:
             known = self.world.writes.get(self.key)
-            self.world.writes[self.key] = claimed(known, epoch, self.opening.pipeline)
+            self.world.writes[self.key] = claimed(known, epoch, self.opening.pipeline, continues)
             return known
 
         found: LastWrite | None = self.world.process.effect(act)
@@ -294,12 +295,13 @@ class World:
     def patch(self, monkeypatch: Any) -> None:
         """Put the simulation in the place of Spark, of the clock and of the disk's writes."""
         monkeypatch.setattr(resuming, "now", lambda: self.now)
-        written = Disk.write
+        for name in ("write", "create"):
+            change = getattr(Disk, name)
 
-        def effect(disk: Any, place: str, text: str) -> None:
-            self.process.effect(lambda: written(disk, place, text))
+            def effect(disk: Any, place: str, text: str, change: Any = change) -> Any:
+                return self.process.effect(lambda: change(disk, place, text))
 
-        monkeypatch.setattr(Disk, "write", effect)
+            monkeypatch.setattr(Disk, name, effect)
 
     # -- records
 
@@ -348,7 +350,7 @@ class World:
         plan, source_log = plan_of(self.pipeline), Log(process)
         asked: Any = (checkpoint, self.pipeline, plan.sources, source_log, lambda _: claims)
         finish = partial(self._finish, writers)
-        found = Resuming(*asked, process.held, finish).find()
+        found = Resuming(*asked, held=process.held, token=process.token, finish=finish).find()
         process.held = found.epoch.number
         process.epoch = found.epoch
         seen: Any = dict
@@ -373,10 +375,15 @@ class World:
             if end == begin:
                 return
             offsets = json.dumps({TOPIC: {str(p): at for (_, p), at in end.items()}})
-            epoch._folder.write(f"offsets/{number}", f"v1\n{{}}\n{offsets}")
+            self._note(epoch, f"offsets/{number}", f"v1\n{{}}\n{offsets}")
         rows: Any = SimpleNamespace(sparkSession=None)
         loop.run(rows, number)
-        epoch._folder.write(f"commits/{number}", "v1\n{}")
+        self._note(epoch, f"commits/{number}", "v1\n{}")
+
+    def _note(self, epoch: Any, name: str, text: str) -> None:
+        """Write a file of Spark's log: a query ends where another one has written it."""
+        if not epoch._folder.create(name, text):
+            raise FencedError(f"another query uses the checkpoint: {name}")
 
     @property
     def live(self) -> list[Process]:

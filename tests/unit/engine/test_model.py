@@ -34,10 +34,13 @@ class Lives(RuleBasedStateMachine):
     delivery = "exactly-once"
     commit = True
     by_partition = False
+    # Whether processes have leases of the control plane: all, some, or none.
+    leases = "some"
 
     @initialize()
     def begin(self) -> None:
         self.patches = pytest.MonkeyPatch()
+        self.token = 1_700_000_000
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-model-"))
         self.world = World(
             self.folder, self.delivery, commit=self.commit, by_partition=self.by_partition
@@ -49,11 +52,22 @@ class Lives(RuleBasedStateMachine):
         for partition, count in enumerate(counts):
             self.world.ends[partition] += count
 
+    @precondition(lambda self: self.leases != "all")
     @rule(state=STATES, fate=FATES, after=MOMENTS)
     def a_process_starts(self, state: str, fate: str, after: int) -> None:
         if any(each.state == state for each in self.world.live):
             return  # the lock of the folder refuses a second one
         process = Process(self.world, state)
+        self.world.processes.append(process)
+        self.world.act(process, lambda: self.world.start(process), fate, after)
+        self._check(process)
+
+    @precondition(lambda self: self.leases != "none")
+    @rule(state=STATES, fate=FATES, after=MOMENTS, later=st.integers(1, 3))
+    def a_process_with_a_lease_starts(self, state: str, fate: str, after: int, later: int) -> None:
+        """It has a greater token than all before it, and does not wait for the lock of the folder."""
+        self.token += later
+        process = Process(self.world, "a" if self.leases == "all" else state, self.token)
         self.world.processes.append(process)
         self.world.act(process, lambda: self.world.start(process), fate, after)
         self._check(process)
@@ -173,7 +187,23 @@ class ExactlyOnceWithoutCommit(Lives):
     commit = False
 
 
+class Leased(Lives):
+    """As in the control plane: every process has a lease, and all share one state folder."""
+
+    leases = "all"
+
+
+class LeasedByPartition(Leased):
+    by_partition = True
+
+
 class AtMostOnce(Lives):
+    delivery = "at-most-once"
+    # It commits before it writes: where processes with different folders overlap, only a lock helps.
+    leases = "none"
+
+
+class LeasedAtMostOnce(Leased):
     delivery = "at-most-once"
 
 
@@ -191,7 +221,10 @@ _SETTINGS = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
-for _kind in (Lives, ExactlyOnceByPartition, ExactlyOnceWithoutCommit, AtMostOnce, AtLeastOnce):
+for _kind in (
+    *(Lives, ExactlyOnceByPartition, ExactlyOnceWithoutCommit, AtMostOnce, AtLeastOnce),
+    *(Leased, LeasedByPartition, LeasedAtMostOnce),
+):
     _case = _kind.TestCase
     _case.settings = _SETTINGS
     globals()[f"Test{_kind.__name__}"] = _case

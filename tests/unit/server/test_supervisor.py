@@ -13,15 +13,19 @@ from pathlib import Path
 import psutil
 import pytest
 
+from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
 from penstock.server import supervisor as supervisors
-from penstock.server.supervisor import MARK, Supervisor, worker_command
+from penstock.server.supervisor import Supervisor, worker_command
 from penstock.testing import eventually
 
 # Ends at SIGTERM after "its batch"; at the second one at once, as a worker does.
 WORKER = """\
-import pathlib, signal, sys, time
+import os, pathlib, signal, subprocess, sys, time
+# A process in a session of its own, as Java is.
+del os.environ["PENSTOCK_SUPERVISED"]
+subprocess.Popen(["sleep", "20"], start_new_session=True)
 asked = []
 def ask(*_):
     if asked:
@@ -65,8 +69,9 @@ def make(own_store: ControlStore, ready: Path) -> Iterator[Make]:
     for one in made:
         one.leave()
     for process in supervisors._supervised(own_store.database.place):
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+        for each in supervisors._family(process):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 def started(ready: Path, count: int) -> None:
@@ -146,7 +151,7 @@ def test_a_worker_is_found_before_it_has_joined_and_none_of_another_store(
     found = supervisors._supervised(first.store.database.place)
 
     assert [process.pid for process in found] == first.pids()
-    assert found[0].environ()[MARK] == first.store.database.place
+    assert found[0].environ()[SUPERVISED] == first.store.database.place
 
 
 def test_workers_that_are_no_longer_wanted_end(make: Make, ready: Path) -> None:
