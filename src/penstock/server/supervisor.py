@@ -159,9 +159,8 @@ class Supervisor:
     def _start(self, slot: Slot) -> None:
         file = _log_file(slot)
         marked = {**self.environment, SUPERVISED: self.store.database.place}
-        pid = _start_process(self.command, marked, file)
-        slot.process, slot.started = psutil.Process(pid), clock()
-        log.info("worker_started", pid=pid, log=str(file))
+        slot.process, slot.started = _start_process(self.command, marked, file), clock()
+        log.info("worker_started", pid=slot.process.pid, log=str(file))
 
 
 def worker_command(*options: str) -> list[str]:
@@ -169,15 +168,19 @@ def worker_command(*options: str) -> list[str]:
     return [sys.executable, "-m", "penstock", "--log-format", "json", "worker", *options]
 
 
-def _start_process(command: Sequence[str], environment: Mapping[str, str], log_file: Path) -> int:
-    """Start a process that outlives this one, with its output in a file; return its number."""
+def _start_process(
+    command: Sequence[str], environment: Mapping[str, str], log_file: Path
+) -> psutil.Process:
+    """Start a process that outlives this one, with its output in a file."""
     with log_file.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             env=os.environ | environment,
         )  # fmt: skip
+    # Before anyone waits for it: a process that has ended already can still be looked at.
+    started = psutil.Process(process.pid)
     Thread(target=process.wait, name=f"worker-{process.pid}", daemon=True).start()
-    return process.pid
+    return started
 
 
 def _log_file(slot: Slot) -> Path:

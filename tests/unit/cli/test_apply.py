@@ -195,7 +195,10 @@ def test_a_change_of_another_person_is_not_overwritten(
 
         def readline(self) -> str:
             server.store.deployments.put(
-                "a", server.store.deployments.get("a").kind, SPEC.format("a") + "# theirs\n", by="ann"
+                "a",
+                server.store.deployments.get("a").kind,
+                SPEC.format("a") + "# theirs\n",
+                by="ann",
             )
             return "y\n"
 

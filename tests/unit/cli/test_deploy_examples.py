@@ -59,7 +59,9 @@ def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     assert service["Restart"] == "always"
 
 
-def test_a_stop_of_the_server_leaves_its_workers_and_one_of_a_worker_waits_for_its_batches() -> None:
+def test_a_stop_of_the_server_leaves_its_workers_and_one_of_a_worker_waits_for_its_batches() -> (
+    None
+):
     server, worker = (unit(path)["Service"] for path in UNITS)
 
     assert (server["KillMode"], server["KillSignal"]) == ("process", "SIGTERM")
@@ -97,7 +99,9 @@ def test_services_select_pods_that_exist() -> None:
         for document in KINDS
         if "template" in document.get("spec", {})
     ]
-    selectors = [document["spec"]["selector"] for document in KINDS if document["kind"] == "Service"]
+    selectors = [
+        document["spec"]["selector"] for document in KINDS if document["kind"] == "Service"
+    ]
 
     assert len(selectors) == 2
     assert all(selector in labels for selector in selectors)

@@ -24,7 +24,11 @@ def settings(home: Path, text: str) -> None:
     [
         (["--host", "0.0.0.0"], 2, "no name is allowed for it"),
         (["--host", "0.0.0.0", "--allowed-host", "a"], 2, "passwords would be sent in the clear"),
-        (["--host", "0.0.0.0", "--allowed-host", "a", "--behind-proxy"], 2, "penstock users add|add one"),
+        (
+            ["--host", "0.0.0.0", "--allowed-host", "a", "--behind-proxy"],
+            2,
+            "penstock users add|add one",
+        ),
         (["--login"], 2, "the server needs users"),
         (["--allowed-host", "*"], 2, "a web page could use the server"),
         (["--tls-cert", "a.pem"], 2, "--tls-cert is given without --tls-key"),

@@ -208,9 +208,7 @@ def test_the_token_of_the_environment_goes_to_no_server_of_the_folder(
     assert find_credentials(ServerAddress("https://a", trusted=False)) is None
 
 
-def test_a_token_is_not_sent_in_the_clear(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_is_not_sent_in_the_clear(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_TOKEN", "pst_2")
 
     with pytest.raises(ConfigError, match="is not encrypted"):
@@ -241,5 +239,3 @@ def test_the_token_is_sent_as_a_bearer(odd: tuple[str, type[Replies]]) -> None:
         client.get("/me")
 
     assert handler.seen[0]["Authorization"] == "Bearer pst_3"
-
-

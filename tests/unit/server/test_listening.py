@@ -40,7 +40,9 @@ def test_a_certificate_with_its_key(tmp_path: Path) -> None:
     assert read_tls(None, None) is None
 
 
-@pytest.mark.parametrize("case", ["no key", "no certificate", "missing", "not PEM", "another key", "locked"])
+@pytest.mark.parametrize(
+    "case", ["no key", "no certificate", "missing", "not PEM", "another key", "locked"]
+)
 def test_a_certificate_that_cannot_be_used_is_refused(case: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     own, other = authority.server("a"), authority.server("b")

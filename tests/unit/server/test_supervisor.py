@@ -119,7 +119,11 @@ def test_one_that_dies_at_once_is_started_less_and_less_often(make: Make) -> Non
         waits.append(one.slots[0].not_before - before)
         one.slots[0].not_before = 0.0
 
-    assert [round(later / earlier) for earlier, later in zip(waits, waits[1:], strict=False)] == [2, 2, 2]
+    assert [round(later / earlier) for earlier, later in zip(waits, waits[1:], strict=False)] == [
+        2,
+        2,
+        2,
+    ]
     one.slots[0].failures = 50
     one._died(one.slots[0])
     assert one.slots[0].not_before - supervisors.clock() <= supervisors._LONGEST_WAIT
