@@ -153,7 +153,7 @@ def test_tls_with_the_authority_of_the_server(tmp_path: Path, empty_store: Path)
             assert client.get("/me")["user"] == "local"
         with (
             ServerClient(ServerAddress(server.url)) as client,
-            pytest.raises(ConfigError, match="is not trusted: .*--ca"),
+            pytest.raises(ConfigError, match=r"is not trusted: .*--ca"),
         ):
             client.get("/me")
         with (

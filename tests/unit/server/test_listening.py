@@ -12,9 +12,11 @@ from penstock.server.listening import listen, read_tls
 
 
 def test_a_port_that_is_in_use_is_an_error_of_this_machine() -> None:
-    with listen("127.0.0.1", 0) as first:
-        with pytest.raises(SetupError, match="is in use by another program.*--port"):
-            listen("127.0.0.1", first.getsockname()[1])
+    with (
+        listen("127.0.0.1", 0) as first,
+        pytest.raises(SetupError, match=r"is in use by another program.*--port"),
+    ):
+        listen("127.0.0.1", first.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -58,5 +60,5 @@ def test_a_certificate_that_cannot_be_used_is_refused(case: str, tmp_path: Path)
     }
     certificate, key = (str(each) if each else None for each in files[case])
 
-    with pytest.raises(ConfigError, match="--tls-(cert|key)"):
+    with pytest.raises(ConfigError, match=r"--tls-(cert|key)"):
         read_tls(certificate, key)

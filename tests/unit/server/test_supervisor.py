@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -119,7 +120,7 @@ def test_one_that_dies_at_once_is_started_less_and_less_often(make: Make) -> Non
         waits.append(one.slots[0].not_before - before)
         one.slots[0].not_before = 0.0
 
-    assert [round(later / earlier) for earlier, later in zip(waits, waits[1:], strict=False)] == [
+    assert [round(later / earlier) for earlier, later in pairwise(waits)] == [
         2,
         2,
         2,
