@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from penstock.cli.apply_plan import Planned, carry_out, plan
-from penstock.cli.definition_files import read_definitions
+from penstock.cli.definition_files import DefinitionFile, read_definitions
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, counted, print_json, say, say_error, write
+from penstock.cli.server_address import ServerAddress
 from penstock.cli.server_options import CaOption, ServerOption, client_of
 from penstock.config.printable import printable, printable_lines
 from penstock.errors import ConfigError
@@ -57,6 +58,7 @@ def apply(
         )
     definitions = read_definitions(paths)
     with client_of(server, ca) as client:
+        _require_own(client.address, definitions)
         planned = plan(client, definitions, labels, prune=prune)
         changes = [each for each in planned if each.action != "unchanged"]
         if not as_json:
@@ -76,6 +78,18 @@ def apply(
         say_error(str(error))
     if failed:
         raise typer.Exit(max(error.exit_code for error in failed))
+
+
+def _require_own(address: ServerAddress, definitions: list[DefinitionFile]) -> None:
+    """Refuse to send files from elsewhere to a server that the working folder names."""
+    if address.trusted or address.is_loopback:
+        return
+    for each in definitions:
+        if not each.file.resolve().is_relative_to(Path.cwd().resolve()):
+            raise ConfigError(
+                f"{each.file} is outside of this folder, and the server {address.url} is named by the "
+                f"penstock.yaml of this folder; to send it there: --server {address.url}"
+            )
 
 
 def _labels(given: list[str]) -> dict[str, str]:

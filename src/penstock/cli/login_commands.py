@@ -73,7 +73,7 @@ def logout(*, server: ServerOption = None, ca: CaOption = None) -> None:
 
 def _with_password(address: ServerAddress, user: str | None) -> Credentials:
     name = user or _asked("user: ")
-    password = _password(name)
+    password = _password(name, address)
     remember_secret(password)
     body = {"user": name, "password": password, "name": f"command line, {socket.gethostname()}"}
     with ServerClient(address) as client:
@@ -98,8 +98,8 @@ def _asked(question: str) -> str:
     return answer
 
 
-def _password(user: str) -> str:
+def _password(user: str, address: ServerAddress) -> str:
     """Return a password that is typed without being shown, or the next line of a pipe."""
     if sys.stdin.isatty():
-        return getpass(f"password of {printable(user)}: ", sys.stderr)
+        return getpass(f"password of {printable(user)} at {address.url}: ", sys.stderr)
     return sys.stdin.readline(_LONGEST).rstrip("\r\n")

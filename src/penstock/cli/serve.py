@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from penstock.cli.serve_options import ServeOptions, merged, require_worker
 from penstock.cli.worker_commands import KeysOption, StateOption, StoreOption
 from penstock.control.places import KEYS, STORE, open_store, store_place
 from penstock.control.store import ControlStore
+from penstock.errors import TerminalError
 from penstock.server.api_server import ApiServer
 from penstock.server.app import create_app
 from penstock.server.listening import listen
@@ -96,7 +98,10 @@ def serve(
             _say_where(options, api.port, supervisor)
             while not wanted.is_set() and api.is_running():
                 wanted.event.wait(_LOOK_EVERY)
+            failed = not wanted.is_set()
             _end(api, supervisor, wanted)
+    if failed:
+        raise TerminalError("the API ended by itself; the log has the reason. Start it again")
     if wanted.interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -120,13 +125,15 @@ def signals(supervisor: Supervisor) -> Iterator[Wanted]:
 
     def ask(number: int, _frame: object) -> None:
         if wanted.is_set():
-            if wanted.interrupted:
+            if wanted.interrupted and number == signal.SIGINT:
                 supervisor.stop_now()
             os._exit(INTERRUPTED)
         wanted.interrupted = number == signal.SIGINT
         wanted.event.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is with nohup
+        numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield wanted
@@ -136,16 +143,13 @@ def signals(supervisor: Supervisor) -> Iterator[Wanted]:
 
 
 def _supervisor(store: ControlStore, options: ServeOptions, count: int) -> Supervisor:
-    environment = {STORE: _absolute(store_place(options.store))}
+    # A worker goes on in another folder, maybe: paths are absolute.
+    environment = {STORE: str(store.database.file or store_place(options.store))}
     if options.keys:
-        environment[KEYS] = os.path.abspath(options.keys)  # noqa: PTH100 - as text
+        environment[KEYS] = str(Path(options.keys).absolute())
     if options.state:
         environment["PENSTOCK_STATE"] = options.state
     return Supervisor(store, count, worker_command(*options.worker_options()), environment)
-
-
-def _absolute(place: str) -> str:
-    return place if "://" in place else os.path.abspath(place)  # noqa: PTH100 - as text
 
 
 def _say_where(options: ServeOptions, port: int, supervisor: Supervisor) -> None:

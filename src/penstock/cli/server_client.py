@@ -183,7 +183,12 @@ class ServerClient:
             raise server_away(self.address, error) from error
 
     def _over(self, connection: HTTPConnection, request: _Request) -> tuple[int, Message, bytes]:
-        connection.request(request.method, request.target, request.body, request.headers)
+        try:
+            connection.request(request.method, request.target, request.body, request.headers)
+        except (BrokenPipeError, ConnectionResetError):
+            if connection.sock is None or not request.body:
+                raise
+            # A server that refuses a large body replies before it has read it.
         response: HTTPResponse = connection.getresponse()
         content = response.read(_LARGEST + 1)
         if len(content) > _LARGEST:

@@ -32,6 +32,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _STEADY = 60.0
 # How long processes get to end by themselves when everything is to end at once.
 _AT_ONCE = 3.0
+# A log that is larger is put aside when the next worker starts.
+_LARGEST_LOG = 50_000_000
 
 
 @dataclass
@@ -92,9 +94,10 @@ class Supervisor:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGTERM)
-        for process in psutil.wait_procs(processes, timeout=grace)[1]:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        for slow in psutil.wait_procs(processes, timeout=grace)[1]:
+            for process in _family(slow):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
     def stop_now(self) -> None:
         """End every worker without waiting for batches: a second signal, then kill."""
@@ -132,8 +135,14 @@ class Supervisor:
                 log.exception("supervisor_step_failed")
             self._ended.wait(self.every)
 
+    @property
+    def _place(self) -> str:
+        """Return where the store is, from any folder."""
+        database = self.store.database
+        return str(database.file or database.place)
+
     def _adopt(self) -> None:
-        existing = _supervised(self.store.database.place)
+        existing = _supervised(self._place)
         for slot, process in zip(self.slots, existing, strict=False):
             slot.process, slot.started = process, clock()
             log.info("worker_found", pid=process.pid)
@@ -158,7 +167,7 @@ class Supervisor:
 
     def _start(self, slot: Slot) -> None:
         file = _log_file(slot)
-        marked = {**self.environment, SUPERVISED: self.store.database.place}
+        marked = {**self.environment, SUPERVISED: self._place}
         slot.process, slot.started = _start_process(self.command, marked, file), clock()
         log.info("worker_started", pid=slot.process.pid, log=str(file))
 
@@ -172,6 +181,8 @@ def _start_process(
     command: Sequence[str], environment: Mapping[str, str], log_file: Path
 ) -> psutil.Process:
     """Start a process that outlives this one, with its output in a file."""
+    if log_file.exists() and log_file.stat().st_size > _LARGEST_LOG:
+        log_file.replace(log_file.with_suffix(".log.1"))
     with log_file.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,

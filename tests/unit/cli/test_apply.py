@@ -155,6 +155,30 @@ def test_without_a_server_it_says_what_to_do(own_home: Path, command: Command) -
     assert ended.err.count("no server replies at http://127.0.0.1:1") == 1
 
 
+def test_files_from_elsewhere_are_not_sent_to_a_server_that_the_folder_names(
+    own_home: Path, tmp_path: Path, command: Command
+) -> None:
+    Path("penstock.yaml").write_text("server: {url: 'https://evil.invalid'}\n")
+    elsewhere = tmp_path / "mine.yaml"
+    elsewhere.write_text(SPEC.format("a"))
+
+    refused = command("apply", elsewhere, "--yes")
+    allowed = command("apply", elsewhere, "--yes", "--server", "https://evil.invalid")
+
+    assert (refused.code, "is outside of this folder" in refused.err) == (2, True)
+    assert (allowed.code, "no server replies at https://evil.invalid" in allowed.err) == (4, True)
+
+
+def test_a_definition_that_is_too_large_is_refused(
+    server: PenstockServer, command: Command
+) -> None:
+    Path("a.yaml").write_text(SPEC.format("a") + "#" * 3_000_000)
+
+    ended = command("apply", "a.yaml", "--yes")
+
+    assert (ended.code, "the body is larger than" in ended.err) == (2, True), ended
+
+
 def test_prune_deletes_what_the_folder_does_not_have(
     server: PenstockServer, command: Command
 ) -> None:

@@ -69,7 +69,7 @@ def make(own_store: ControlStore, ready: Path) -> Iterator[Make]:
     yield build
     for one in made:
         one.leave()
-    for process in supervisors._supervised(own_store.database.place):
+    for process in supervisors._supervised(str(own_store.database.file)):
         for each in supervisors._family(process):
             with suppress(psutil.NoSuchProcess):
                 each.kill()
@@ -152,11 +152,11 @@ def test_a_worker_is_found_before_it_has_joined_and_none_of_another_store(
     started(ready, 1)
     first.leave()
     with ControlStore.at(tmp_path / "other.sqlite", tmp_path / "keys") as other:
-        assert supervisors._supervised(other.database.place) == []
-    found = supervisors._supervised(first.store.database.place)
+        assert supervisors._supervised(str(other.database.file)) == []
+    found = supervisors._supervised(str(first.store.database.file))
 
     assert [process.pid for process in found] == first.pids()
-    assert found[0].environ()[SUPERVISED] == first.store.database.place
+    assert found[0].environ()[SUPERVISED] == str(first.store.database.file)
 
 
 def test_workers_that_are_no_longer_wanted_end(make: Make, ready: Path) -> None:
