@@ -17,7 +17,7 @@ from penstock.control.store.rows import Kind
 from penstock.errors import ConfigError, DefinitionError, Problem, nearest
 from penstock.pipeline.reading import parse_pipeline
 from penstock.pipeline.values import without_imports
-from penstock.server.definition_limits import require_bounded
+from penstock.server.definition_limits import bounded_yaml
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:env:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?|file:[^}]+)\}")
 _UNKNOWN = "reference"
@@ -25,10 +25,9 @@ _UNKNOWN = "reference"
 
 @dataclass(frozen=True)
 class Checked:
-    """A definition that was checked: as it may be stored, as people see it, and its problems."""
+    """A definition that was checked: as it may be stored, where its state is, and its problems."""
 
     sealed: str
-    shown: str
     state: str | None
     problems: list[Problem]
 
@@ -44,11 +43,9 @@ def checked_definition(
     """Check the definition of a deployment; `previous` is the stored text, for masked values."""
     origin = f"the definition of {name!r}"
     _require_text(text, origin)
-    require_bounded(text, origin)
-    try:
-        parse_structure(text, origin)
-    except DefinitionError as error:
-        return Checked("", "", None, error.problems)
+    if not isinstance(bounded_yaml(text, origin), dict):
+        structure = Problem((), "a definition is a mapping with name, source and sink", 1)
+        return Checked("", None, [structure])
     sealed = secrets.sealed(name, text, previous)
     # With the real values in place of masked ones: an address with a mask in it would not be valid.
     document, unknown = _without_references(_opened_text(secrets, name, sealed, text), origin)
@@ -62,19 +59,7 @@ def checked_definition(
         )
         problems.append(Problem(("name",), f"is {given!r}, and the deployment is {name!r}", line))
     state = data.get("state")
-    return Checked(
-        sealed, secrets.shown(name, sealed), state if isinstance(state, str) else None, problems
-    )
-
-
-def parse_structure(text: str, origin: str) -> dict[str, Any]:
-    """Return the mapping of a definition."""
-    data = Document(text, origin).data()
-    if not isinstance(data, dict):
-        raise DefinitionError(
-            [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
-        )
-    return data
+    return Checked(sealed, state if isinstance(state, str) else None, problems)
 
 
 def read_kind(text: str) -> Kind:
