@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from penstock.config.secrets import MASK
 from penstock.control.secrets.spec_secrets import SpecSecrets
@@ -17,20 +17,21 @@ from penstock.control.store.rows import Kind
 from penstock.errors import ConfigError, DefinitionError, Problem, nearest
 from penstock.pipeline.reading import parse_pipeline
 from penstock.pipeline.values import without_imports
-from penstock.server.definition_limits import require_bounded
+from penstock.server.definition_limits import bounded_yaml
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:env:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?|file:[^}]+)\}")
-_UNKNOWN = "reference"
+# What stands for an unknown value: a problem that is there with each of them is not due to the value.
+_STAND_INS = ("reference", "1", "https://reference/x")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A definition that was checked: as it may be stored, as people see it, and its problems."""
+    """A definition that was checked: as it may be stored, where its state is, and its problems."""
 
     sealed: str
-    shown: str
     state: str | None
     problems: list[Problem]
+    state_is_known: bool = True
 
     def require_valid(self, name: str) -> None:
         """Raise if there are problems."""
@@ -44,37 +45,19 @@ def checked_definition(
     """Check the definition of a deployment; `previous` is the stored text, for masked values."""
     origin = f"the definition of {name!r}"
     _require_text(text, origin)
-    require_bounded(text, origin)
-    try:
-        parse_structure(text, origin)
-    except DefinitionError as error:
-        return Checked("", "", None, error.problems)
+    if not isinstance(bounded_yaml(text, origin), dict):
+        structure = Problem((), "a definition is a mapping with name, source and sink", 1)
+        return Checked("", None, [structure])
     sealed = secrets.sealed(name, text, previous)
     # With the real values in place of masked ones: an address with a mask in it would not be valid.
-    document, unknown = _without_references(_opened_text(secrets, name, sealed, text), origin)
-    data = document.data()
-    problems = _problems(document.text(), origin, unknown)
-    given = data.get("name")
-    if not any(problem.path == ("name",) for problem in problems) and given != name:
-        line = next(
-            (each.node.start_mark.line + 1 for each in document.scalars if each.path == ("name",)),
-            None,
-        )
-        problems.append(Problem(("name",), f"is {given!r}, and the deployment is {name!r}", line))
-    state = data.get("state")
-    return Checked(
-        sealed, secrets.shown(name, sealed), state if isinstance(state, str) else None, problems
-    )
-
-
-def parse_structure(text: str, origin: str) -> dict[str, Any]:
-    """Return the mapping of a definition."""
-    data = Document(text, origin).data()
-    if not isinstance(data, dict):
-        raise DefinitionError(
-            [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
-        )
-    return data
+    opened = _opened_text(secrets, name, sealed, text)
+    document, unknown = _without_references(opened, origin)
+    problems = _problems(opened, origin)
+    if not any(problem.path == ("name",) for problem in problems):
+        problems += _name_problems(name, document, unknown)
+    state = document.data().get("state")
+    known = ("state",) not in unknown
+    return Checked(sealed, state if isinstance(state, str) else None, problems, known)
 
 
 def read_kind(text: str) -> Kind:
@@ -109,7 +92,18 @@ def _opened_text(secrets: SpecSecrets, name: str, sealed: str, text: str) -> str
     return text if MASK not in text else secrets.opened_text(name, sealed)
 
 
-def _without_references(text: str, origin: str) -> tuple[Document, set[Path]]:
+def _name_problems(name: str, document: Document, unknown: set[Path]) -> list[Problem]:
+    given = next((each for each in document.scalars if each.path == ("name",)), None)
+    if given is None or (given.value() == name and ("name",) not in unknown):
+        return []
+    shown = "a reference" if ("name",) in unknown else f"{given.value()!r:.200}"
+    text = f"is {shown}, and the deployment is {name!r}; the two are the same"
+    return [Problem(("name",), text, given.node.start_mark.line + 1)]
+
+
+def _without_references(
+    text: str, origin: str, stand_in: str = _STAND_INS[0]
+) -> tuple[Document, set[Path]]:
     """Return the document with references replaced, and the paths of values that are unknown."""
     document = Document(text, origin)
     unknown: set[Path] = set()
@@ -117,32 +111,44 @@ def _without_references(text: str, origin: str) -> tuple[Document, set[Path]]:
         value = scalar.value()
         if not isinstance(value, str) or not _REFERENCE.search(value):
             continue
-        plain = _REFERENCE.sub(_placeholder, value)
+        plain = _REFERENCE.sub(partial(_placeholder, stand_in), value)
         if plain != value:
             unknown.add(scalar.path)
             document.replace(scalar, plain)
     return document, unknown
 
 
-def _placeholder(match: re.Match[str]) -> str:
+def _placeholder(stand_in: str, match: re.Match[str]) -> str:
     if match[0] == "$${":
         return match[0]
-    return match[2][2:] if match[2] else _UNKNOWN
+    return match[2][2:] if match[2] else stand_in
 
 
-def _problems(text: str, origin: str, unknown: set[Path]) -> list[Problem]:
+def _problems(text: str, origin: str) -> list[Problem]:
+    """Return the problems that are not due to values which are unknown here."""
+    document, unknown = _without_references(text, origin)
+    problems = _parse_problems(document.text(), origin)
+    sure = [each for each in problems if not any(_starts(each.path, path) for path in unknown)]
+    if not any(_starts(path, each.path) for each in sure for path in unknown):
+        return sure
+    # A problem of something that has an unknown value inside: it may be due to that value.
+    for stand_in in _STAND_INS[1:]:
+        other, _ = _without_references(text, origin, stand_in)
+        others = {(each.path, each.message) for each in _parse_problems(other.text(), origin)}
+        sure = [each for each in sure if (each.path, each.message) in others]
+    return sure
+
+
+def _parse_problems(text: str, origin: str) -> list[Problem]:
     try:
         with without_imports():
             parse_pipeline(text, origin)
     except DefinitionError as error:
-        return [each for each in error.problems if not _is_about(each.path, unknown)]
+        return error.problems
     except ConfigError as error:
         return [Problem((), str(error))]
     return []
 
 
-def _is_about(path: Path, unknown: set[Path]) -> bool:
-    """Return whether a problem may be due to a value that is not known here."""
-    return bool(path) and any(
-        path == each[: len(path)] or each == path[: len(each)] for each in unknown
-    )
+def _starts(path: Path, start: Path) -> bool:
+    return path[: len(start)] == start

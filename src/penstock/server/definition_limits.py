@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 
 from penstock.config.files import NOT_YAML, yaml_problem
@@ -14,19 +16,24 @@ _MOST_REFERENCES = 500
 _DEEPEST = 50
 
 
-def require_bounded(text: str, origin: str) -> None:
-    """Refuse a text that is not YAML, contains itself, or has too many values or levels.
+def bounded_yaml(text: str, origin: str) -> Any:
+    """Return the data of a text; refuse one that is not YAML, contains itself, or has too much.
 
-    >>> require_bounded("a: &x [1, 2]\\nb: [*x, *x]", "the definition")
+    >>> bounded_yaml("a: &x [1, 2]\\nb: [*x, *x]", "the definition")
+    {'a': [1, 2], 'b': [[1, 2], [1, 2]]}
     """
     try:
-        problem = _length_problem(text) or _event_problem(text) or _problem(text)
+        problem = _length_problem(text) or _event_problem(text)
+        if problem is None:
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            problem = None if root is None else _size_problem(root)
+        if problem is None:
+            return None if root is None else yaml.SafeLoader("").construct_document(root)
     except NOT_YAML as error:
         line, what = yaml_problem(error)
         problem = Problem((), f"not YAML: {what}", line)
     # Raised out here: the YAML error quotes the text, and must not be chained to it.
-    if problem is not None:
-        raise DefinitionError([problem], origin)
+    raise DefinitionError([problem], origin)
 
 
 def _length_problem(text: str) -> Problem | None:
@@ -51,15 +58,6 @@ def _event_problem(text: str) -> Problem | None:
             return Problem((), f"it has more than {_DEEPEST} levels", event.start_mark.line + 1)
         if number > 3 * _MOST_VALUES:
             return Problem((), f"it has more than {_MOST_VALUES} values")
-    return None
-
-
-def _problem(text: str) -> Problem | None:
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    if root is None or (problem := _size_problem(root)) is not None:
-        return None if root is None else problem
-    # Tags and values that have no meaning raise here.
-    yaml.SafeLoader("").construct_document(root)
     return None
 
 

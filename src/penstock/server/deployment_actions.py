@@ -54,7 +54,7 @@ def diff(name: str, given: Given, changes: Changes) -> dict[str, Any]:
         "exists": before is not None,
         # A secret that was replaced by another one looks the same.
         "changed": before is None or checked.sealed != before.spec or labels != old_labels,
-        "diff": _unified(name, old, checked.shown),
+        "diff": _unified(name, old, changes.store.secrets.shown(name, checked.sealed)),
         "labels": {"before": old_labels, "after": labels},
         "revision": before.revision if before else 0,
     }

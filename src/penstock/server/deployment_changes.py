@@ -58,7 +58,7 @@ class DeploymentChanges:
         """Return a definition that was checked for a place in this store."""
         previous = before.spec if before else None
         checked = checked_definition(self.store.secrets, name, given.text, previous)
-        if not checked.problems:
+        if not checked.problems and checked.state_is_known:
             require_movable_state(
                 name,
                 checked.state,

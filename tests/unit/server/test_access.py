@@ -135,26 +135,24 @@ def test_a_large_body_is_refused_on_the_wire_before_it_was_sent(store: ControlSt
                 assert wire.recv(20).split()[1] == status, rest
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/deployments/..%2f..%2fetc%2fpasswd",
-        "/api/v1/deployments/../../../etc/passwd",
-        "/api/v1/deployments/%2e%2e/%2e%2e/keys",
-        "/api/v1/deployments/a%00b",
-        "/api/v1/deployments/%ff%fe",
-        "/api/v1/deployments/" + "a" * 5000,
-        "/../keys", "//etc/passwd", "/api/v1/deployments/orders/history/..%2f1",
-    ],
-)  # fmt: skip
-def test_names_do_not_lead_to_files(store: ControlStore, path: str) -> None:
-    with serving(store) as port, socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
-        wire.sendall(
-            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-        )
-        reply = b"".join(iter(lambda: wire.recv(65536), b""))
+PATHS = [
+    "/api/v1/deployments/..%2f..%2fetc%2fpasswd",
+    "/api/v1/deployments/../../../etc/passwd",
+    "/api/v1/deployments/%2e%2e/%2e%2e/keys",
+    "/api/v1/deployments/a%00b",
+    "/api/v1/deployments/%ff%fe",
+    "/api/v1/deployments/" + "a" * 5000,
+    "/../keys", "//etc/passwd", "/api/v1/deployments/orders/history/..%2f1",
+]  # fmt: skip
 
-    assert reply.split()[1] == b"404", reply
+
+def test_names_do_not_lead_to_files(store: ControlStore) -> None:
+    with serving(store) as port:
+        for path in PATHS:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+                head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                wire.sendall(head.encode())
+                assert wire.recv(20).split()[1] == b"404", path
 
 
 def test_a_request_from_another_machine_needs_a_login(store: ControlStore) -> None:
@@ -186,7 +184,7 @@ def basic(text: str) -> dict[str, str]:
         {"Authorization": "Digest a"},
         basic("ann"),
         basic("ann:wrong"),
-        basic("nobody\x00:wrong"),
+        basic("a\x00b:wrong"),
         basic(":"),
     ],
 )

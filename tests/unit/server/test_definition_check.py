@@ -45,6 +45,8 @@ def test_a_reference_is_left_to_the_worker(store: ControlStore, given: dict[str,
         ({"topic": "${env:X}", "more": "every: soon"}, "every"),
         ({"topic": "${evn:X}"}, "is not a reference"),
         ({"url": "${env:X}", "more": "stat: x"}, "did you mean 'state'?"),
+        ({"more": "steps: [{sqk: '${env:X}'}]"}, "did you mean 'sql'?"),
+        ({"more": "decode: {jsn: {schema: '${env:X}'}}"}, "did you mean 'json'?"),
     ],
 )
 def test_problems_next_to_a_reference_are_found(
@@ -73,3 +75,20 @@ def test_a_problem_does_not_show_a_secret(store: ControlStore) -> None:
 
     assert found
     assert "hunter" not in "\n".join(found)
+
+
+@pytest.mark.parametrize("given", ["${env:NAME}", "${env:NAME:-orders}", "${file:/name}", "other"])
+@pytest.mark.parametrize("name", ["orders", "reference"])
+def test_the_name_is_the_name_of_the_deployment_and_no_reference(
+    store: ControlStore, given: str, name: str
+) -> None:
+    text = TEXT.format(topic="t", url="sqlite:///x", more="").replace("orders", f"'{given}'")
+    (problem,) = checked_definition(store.secrets, name, text).problems
+
+    assert f"the deployment is {name!r}" in str(problem)
+
+
+def test_where_the_state_is_may_be_known_to_the_workers_only(store: ControlStore) -> None:
+    text = TEXT.format(topic="t", url="sqlite:///x", more="state: '${env:STATE}'")
+
+    assert not checked_definition(store.secrets, "orders", text).state_is_known
