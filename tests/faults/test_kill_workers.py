@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.faults.kills import kills
@@ -42,7 +43,7 @@ def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
     setting = Setting(connection, unique, tmp_path, postgres.url, PASSWORD, schema_registry.url)
     world = World(setting, SINKS)
     with Postgres() as own:  # the store's: the sinks' server goes on
-        place = own.url.replace("penstock@", f"penstock:{PASSWORD}@", 1)
+        place = own.url.replace("penstock@", f"penstock:{quote(PASSWORD, safe='')}@", 1)
         keys = tmp_path / "keys"
         with (
             ControlStore.at(place, keys, LEASE) as store,

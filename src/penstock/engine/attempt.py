@@ -290,7 +290,14 @@ class Attempt:
     def seen_ends(self) -> Offsets:
         """Return the ends of the partitions when Spark planned the last completed batch."""
         query = self._query.current
-        if self._lost is not None or not (query and (noted := query.lastProgress)):
+        if self._lost is not None or query is None:
+            return self._seen
+        try:
+            noted = query.lastProgress
+        except (Py4JError, OSError) as gone:  # Java died after the query had ended
+            self._lost = gone
+            return self._seen
+        if not noted:
             return self._seen
         seen: Offsets = {}
         for source in json.loads(noted.json)["sources"]:

@@ -86,7 +86,8 @@ class Running:
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
         self._lost: FencedError | None = None
-        self._restarts = self._in_a_row = 0
+        # Since the last batch: all attempts, and those that failed with every other system there.
+        self._restarts = self._in_a_row = self._failures = 0
         self._state = State.STARTING
         self._place = state_folder(pipeline)
         self._bindings = Bindings()
@@ -203,11 +204,12 @@ class Running:
             except (Py4JError, ConnectionError) as raised:
                 error = lost_session(raised, self.pipeline.name)
             else:
-                self._error, self._in_a_row = None, 0
+                self._error, self._in_a_row, self._failures = None, 0, 0
                 return attempt
             if not self._may_try_again(error):
                 raise error
             self._in_a_row += 1
+            self._failures += 1
             wait = pause_before(self._in_a_row, error, self.pipeline.restart)
             self._note(error, wait)
             time.sleep(wait)
@@ -228,7 +230,7 @@ class Running:
                 self._attempt.wait()
                 error = self._lost or self._attempt.error()
                 if self._attempt.progress.batches > before:
-                    self._in_a_row = 0
+                    self._in_a_row = self._failures = 0
                 if error is None or not self._again(error):
                     if self._asked_to_stop.is_set():
                         self._error = None
@@ -242,6 +244,7 @@ class Running:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
         while self._may_try_again(error):
             self._in_a_row += 1
+            self._failures += not isinstance(error, TransientError)
             moved = isinstance(error, (MovedError, SchemaChangedError)) and self._in_a_row == 1
             wait = 0.0 if moved else pause_before(self._in_a_row, error, self.pipeline.restart)
             if not moved:
@@ -269,7 +272,7 @@ class Running:
             return False
         if isinstance(error, TransientError):
             return True
-        return not self._once and self._in_a_row < self.pipeline.restart.limit
+        return not self._once and self._failures < self.pipeline.restart.limit
 
     def _note(self, error: PenstockError, wait: float) -> None:
         away = isinstance(error, TransientError)

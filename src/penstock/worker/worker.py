@@ -116,13 +116,20 @@ class Worker:
 
     def _repeat(self, do: Callable[[], object], every: float) -> None:
         """Do something again and again until the worker has ended; a store that is away is waited for."""
+        is_away = False
         while not self._ended.is_set():
             try:
                 do()
             except TransientError as error:
-                log.warning("store_away", worker=self.id, reason=str(error))
+                if not is_away:
+                    log.warning("store_away", worker=self.id, reason=str(error))
+                is_away = True
             except Exception:  # a mistake of ours must not end the thread that keeps the leases
                 log.exception("worker_step_failed", worker=self.id)
+            else:
+                if is_away:
+                    log.warning("store_back", worker=self.id)
+                is_away = False
             self._ended.wait(every)
 
     # -- leases
@@ -132,7 +139,7 @@ class Worker:
         sent = clock()
         tokens = self.store.leases.renew(self.id, psutil.cpu_percent() / 100)
         for lost in self._leases.confirm(tokens, sent):
-            log.warning("lease_lost", deployment=lost.deployment, token=lost.token)
+            log.warning("lease_lost", deployment=lost.deployment, lease=lost.token)
             run = self.runs.get(lost.deployment)
             if run is not None and run.lease is lost:
                 run.stop(Reason.LOST)
@@ -214,7 +221,7 @@ class Worker:
         run = HostedRun(lease, local, lambda: self._starting.start(row, lease), self._turns)
         with self._lock:
             self._runs[name] = run
-        log.info("run_begins", deployment=name, token=lease.token, generation=row.generation)
+        log.info("run_begins", deployment=name, lease=lease.token, generation=row.generation)
 
     def _stop(self, name: str, reason: Reason | None) -> None:
         run = self.runs.get(name)

@@ -184,3 +184,14 @@ def test_ends_of_recreated_topics_are_not_passed_on(tmp_path: Path) -> None:
     made = launched(tmp_path, FakeLoop(recreated={"t"}), query)
     assert made.seen_ends() == {("t", 0): 7, ("u", 1): 3}
     assert made.ends_for_the_next() == {("u", 1): 3}
+
+
+def test_java_that_dies_after_the_query_has_ended_is_not_asked_again(tmp_path: Path) -> None:
+    class GoneQuery(FakeQuery):
+        @property
+        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802 - Spark's name
+            raise ConnectionRefusedError
+
+    made = launched(tmp_path, FakeLoop(recreated=set()), GoneQuery())
+    made._seen = {("t", 0): 7}
+    assert made.ends_for_the_next() == {("t", 0): 7}

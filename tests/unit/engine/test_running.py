@@ -1,10 +1,13 @@
-"""How long a pipeline waits before it starts again."""
+"""How often, and after how long a wait, a pipeline is started again."""
 
 from __future__ import annotations
 
+from threading import Event
+from types import SimpleNamespace
+
 import pytest
 
-from penstock.engine.running import pause_before
+from penstock.engine.running import Running, pause_before
 from penstock.errors import PenstockError, PipelineFailedError, TransientError
 from penstock.pipeline.definition import Restart
 
@@ -23,3 +26,29 @@ def test_a_system_that_asks_for_time_gets_at_least_that_time(
     failures: int, error: PenstockError, seconds: float
 ) -> None:
     assert pause_before(failures, error, Restart(wait=2, longest=30)) == seconds
+
+
+def test_waiting_for_another_system_is_not_counted_as_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that was away for long, and then a failure: the pipeline is still started again."""
+    outcomes: list[PenstockError | None] = [
+        *[TransientError("away")] * 9,
+        PipelineFailedError("killed"),
+        None,
+    ]
+    running = Running.__new__(Running)
+    restart = Restart(limit=2, wait=0.001, longest=0.001)
+    running.pipeline = SimpleNamespace(name="p", restart=restart)  # type: ignore[assignment]
+    running._asked_to_stop, running._once, running._error = Event(), False, None
+    running._restarts = running._in_a_row = running._failures = 0
+
+    def replace() -> None:
+        if error := outcomes.pop(0):
+            raise error
+
+    monkeypatch.setattr(running, "_replace_attempt", replace)
+    assert running._again(TransientError("away"))
+    outcomes[:] = [PipelineFailedError("killed")] * 9
+    assert not running._again(PipelineFailedError("killed"))
+    assert len(outcomes) == 8
