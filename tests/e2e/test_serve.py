@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -21,6 +22,7 @@ from penstock import Connection
 from penstock.control.store import ControlStore
 from penstock.testing import eventually, fill
 
+EXAMPLE = Path(__file__).parents[2] / "examples/host-metrics.yaml"
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 DEFINITION = """\
 name: {name}
@@ -71,8 +73,8 @@ class Serve:
             check=True,
         )
 
-    def get(self, name: str) -> dict[str, object]:
-        found: dict[str, object] = json.loads(self.command("get", name, "--json").stdout)
+    def get(self, name: str) -> Any:
+        found: Any = json.loads(self.command("get", name, "--json").stdout)
         return found
 
 
@@ -124,8 +126,13 @@ def test_it_answers_until_a_signal(start: Start, number: signal.Signals, code: i
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_workers_survive_the_server_and_are_replaced_when_they_die(
-    start: Start, connection: Connection, unique: str, tmp_path: Path
+    start: Start,
+    connection: Connection,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", connection.brokers)
     fill(connection, unique, [{"n": 1}])
     file = tmp_path / "one.yaml"
     file.write_text(DEFINITION.format(name=unique, brokers=connection.brokers, folder=tmp_path))
@@ -136,8 +143,10 @@ def test_workers_survive_the_server_and_are_replaced_when_they_die(
         return 0
 
     first = start()
-    first.command("apply", file, "--yes")
+    first.command("apply", file, EXAMPLE, "--yes")
     eventually(lambda: rows() == 1, 300)
+    # The command that the README shows.
+    eventually(lambda: first.get("host-metrics")["counters"]["records"], 120, every=1)
     (worker,) = workers(tmp_path)
 
     # The server is killed, and the worker goes on; the next server finds it.
