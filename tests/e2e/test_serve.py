@@ -146,7 +146,9 @@ def test_workers_survive_the_server_and_are_replaced_when_they_die(
     first.command("apply", file, EXAMPLE, "--yes")
     eventually(lambda: rows() == 1, 300)
     # The command that the README shows.
-    eventually(lambda: first.get("host-metrics")["counters"]["records"], 120, every=1)
+    eventually(lambda: first.get("host-metrics")["run"]["state"] == "RUNNING", 120, every=1)
+    shown = first.command("consume", "host-metrics", "--follow", "--count", 1).stdout
+    assert json.loads(shown)["kind"] in ("cpu", "memory", "load")
     (worker,) = workers(tmp_path)
 
     # The server is killed, and the worker goes on; the next server finds it.
