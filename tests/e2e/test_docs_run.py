@@ -26,6 +26,7 @@ from tests.e2e.pages import Block, blocks, pages
 from tests.services.object_store import S3Server
 from tests.services.opensearch import OpenSearch
 from tests.services.orders_api import OrdersApi
+from tests.services.penstock_server import PenstockServer
 from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
 from tests.services.rabbitmq import RabbitMq
 
@@ -55,9 +56,10 @@ ALL = [
     if block.page != REFERENCE
 ]
 NOT_RUN = {
-    "README.md": 2,
+    "README.md": 3,
     "CONTRIBUTING.md": 3,
     "docs/cluster.md": 3,
+    "docs/control-plane.md": 2,
     "docs/from-topic-to-table.md": 1,
     "docs/security.md": 1,
 }
@@ -321,8 +323,18 @@ def free_port(reader: Reader) -> None:
     reader.addresses["8088"] = str(free_ports(1)[0])
 
 
+def control_plane(reader: Reader) -> None:
+    """A server without workers: deployments wait there."""
+    folders = [reader.folder / name for name in ("empty", "store")]
+    for folder in folders:
+        folder.mkdir()
+    server = reader.closing.enter_context(PenstockServer(folders[1], folders[0]))
+    reader.environment["PENSTOCK_SERVER"] = server.url
+
+
 PREPARED: dict[str, Callable[[Reader], None]] = {
     "README.md": trades,
+    "docs/control-plane.md": control_plane,
     "docs/object-stores.md": bucket,
     "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,

@@ -26,9 +26,31 @@ COMMANDS = {
     "jobs": Entry(
         "penstock.cli.job_commands:app", "Stored jobs: topics into tables in the background.", True
     ),
+    "serve": Entry("penstock.cli.serve:serve", "Serve the API, and run deployments in workers."),
     "worker": Entry(
         "penstock.cli.worker_commands:app", "Run deployments of a server; list and drain workers."
     ),
+    "users": Entry("penstock.cli.user_commands:app", "Users of a server: add, list, remove."),
+    "login": Entry("penstock.cli.login_commands:login", "Log in to a server."),
+    "logout": Entry("penstock.cli.login_commands:logout", "Log out of a server."),
+    "apply": Entry("penstock.cli.apply:apply", "Deploy definitions on a server."),
+    "get": Entry("penstock.cli.deployment_commands:get", "List the deployments of a server."),
+    "describe": Entry(
+        "penstock.cli.deployment_commands:describe", "Show a deployment: definition, run, events."
+    ),
+    "pause": Entry("penstock.cli.deployment_actions:pause", "Pause deployments."),
+    "resume": Entry("penstock.cli.deployment_actions:resume", "Run paused or stopped deployments."),
+    "stop": Entry("penstock.cli.deployment_actions:stop", "Stop deployments."),
+    "restart": Entry("penstock.cli.deployment_actions:restart", "Restart deployments."),
+    "delete": Entry("penstock.cli.deployment_actions:delete", "Delete deployments."),
+    "history": Entry(
+        "penstock.cli.deployment_commands:history", "List the generations of a deployment."
+    ),
+    "rollback": Entry(
+        "penstock.cli.deployment_actions:rollback", "Deploy an earlier generation again."
+    ),
+    "events": Entry("penstock.cli.event_commands:events", "Show events of deployments."),
+    "top": Entry("penstock.cli.top:top", "Show deployments and their throughput, live."),
     "deadletters": Entry(
         "penstock.cli.dead_letter_commands:app", "List, show, replay and drop dead letters.", True
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Thread
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from penstock.cli.jar_progress import fetch_shown
 from penstock.cli.options import JsonOption
 from penstock.cli.output import print_json, print_table, say
 from penstock.control.placement import is_alive
-from penstock.control.places import open_store
+from penstock.control.places import SUPERVISED, open_store
 from penstock.control.store import ControlStore
 from penstock.errors import NotFoundError, nearest
 
@@ -83,6 +84,8 @@ def worker(
     from penstock.worker.starting import Starting  # noqa: PLC0415
     from penstock.worker.worker import Worker  # noqa: PLC0415
 
+    # Others see it in this process still; Java and the processes of Spark do not inherit it.
+    os.environ.pop(SUPERVISED, None)
     opened = open_store(store, keys, lease)
     fetch_shown(jars.SPARK_GROUPS)
     with interruptible() as interrupted:

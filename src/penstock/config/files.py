@@ -14,20 +14,21 @@ from penstock.errors import ConfigError, nearest
 
 # PyYAML raises the last four for a value that does not have the form of its tag, or is nested too deep.
 NOT_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError)
-_ALLOWED = ("connections", "default")
+_ALLOWED = ("connections", "default", "server")
 
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """What one file says: connections by name, not yet checked, and which one is the default."""
+    """What one file says: connections by name and the server, not yet checked, and the default."""
 
     path: Path
     connections: Mapping[str, Mapping[str, Any]]
     default: str | None = None
+    server: Mapping[str, Any] | None = None
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read a file of the form `connections: {name: {key: value}}`, `default: name`."""
+    """Read a file of the form `connections: {name: {key: value}}`, `default: name`, `server: {}`."""
     content = _load(path)
     if content is None:
         return SettingsFile(path, {})
@@ -39,7 +40,12 @@ def read_settings(path: Path) -> SettingsFile:
     connections, default = _connections(path, content), content.get("default")
     if default is not None and not isinstance(default, str):
         raise ConfigError(f"{path}: default: {_kind(default)} given; allowed: a connection's name")
-    return SettingsFile(path, connections, default)
+    server = content.get("server")
+    if server is not None and not isinstance(server, Mapping):
+        raise ConfigError(
+            f"{path}: server: {_kind(server)} given; allowed: a mapping, for example `url: http://host`"
+        )
+    return SettingsFile(path, connections, default, server)
 
 
 def _connections(path: Path, content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

@@ -126,7 +126,7 @@ class Settings:
         raise ConfigError(f"no connection is named {name!r}: {hint}{known}; files read: {read}")
 
     def _from_file(self, file: SettingsFile, name: str) -> Connection:
-        folder, foreign = file.path.parent, _comes_with_the_folder(file.path)
+        folder, foreign = file.path.parent, comes_with_the_folder(file.path)
         overrides = self.overrides if name == self._default_name_or_none() else {}
         try:
             mapping = resolve_references(file.connections[name], folder, confined=foreign)
@@ -148,7 +148,7 @@ class Settings:
             return None
 
 
-def _comes_with_the_folder(path: Path) -> bool:
+def comes_with_the_folder(path: Path) -> bool:
     """Return whether a file belongs to the working directory rather than to the user."""
     return path.parent.resolve() not in (place("config").resolve(), place("data").resolve())
 

@@ -10,6 +10,8 @@ from penstock.control.store import ControlStore
 
 STORE, KEYS = "PENSTOCK_STORE", "PENSTOCK_STORE_KEYS"
 """The environment variables of the store's file or URL, and of the file with its keys."""
+SUPERVISED = "PENSTOCK_SUPERVISED"
+"""The variable of workers that a server started; its value is the place of their store."""
 
 
 def store_place(given: str | None = None) -> str:

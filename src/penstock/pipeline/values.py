@@ -7,7 +7,9 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -99,6 +101,8 @@ class Function:
             return cls(path, folders=tuple(_homes(path)), value=given)
         if not isinstance(given, str) or not re.fullmatch(r"[\w.]+:[\w.]+", given):
             raise ValueError(f"given {given!r}; a function is written as 'module:function'")
+        if _only_names.get():
+            return cls(given, value=_not_imported)
         function = cls(given, folders=(str(Path.cwd()),))
         if not callable(_loaded(function)):
             raise ValueError(f"{given!r} is not a function")
@@ -116,6 +120,30 @@ class Function:
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         return {"type": "string", "pattern": r"^[\w.]+:[\w.]+$"}
+
+
+_only_names: ContextVar[bool] = ContextVar("only_names", default=False)
+
+
+@contextmanager
+def without_imports() -> Iterator[None]:
+    """Read definitions without importing the modules that they name.
+
+    For a process that only checks a definition: their code must not run in it, and may be elsewhere.
+
+    >>> with without_imports():
+    ...     Function.read("no_such_module:parse").path
+    'no_such_module:parse'
+    """
+    token = _only_names.set(True)
+    try:
+        yield
+    finally:
+        _only_names.reset(token)
+
+
+def _not_imported(_value: Any) -> Any:
+    raise ConfigError("the definition was read without its functions, only to check it")
 
 
 class _Folders(tuple[str, ...]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi.responses import JSONResponse
@@ -16,6 +17,7 @@ from penstock.errors import (
     MissingExtraError,
     NotFoundError,
     PenstockError,
+    Problem,
     TransientError,
 )
 
@@ -60,6 +62,47 @@ def problem(error: PenstockError) -> JSONResponse:
     return _reply(500, "Failed", error, {})
 
 
+def internal_error() -> JSONResponse:
+    """Return the reply for an error that no one expected: the log has the details."""
+    text = "the server failed on this request; its log has the reason"
+    content = {"title": "Internal error", "status": 500, "detail": text}
+    return JSONResponse(content, 500, media_type=MEDIA_TYPE)
+
+
+def http_problem(status: int, text: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the reply for a status of the framework, as 404 for an unknown path."""
+    content = {"title": "Refused", "status": status, "detail": _text(text)}
+    return JSONResponse(content, status, dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def invalid_request(problems: Sequence[Problem]) -> JSONResponse:
+    """Return the reply for parameters or a body that do not fit; values are not repeated in it."""
+    text = "; ".join(str(each) for each in problems)
+    content = {"title": "Invalid request", "status": 400, "detail": _text(text)}
+    return JSONResponse(
+        {**content, "problems": shown_problems(problems)}, 400, media_type=MEDIA_TYPE
+    )
+
+
+def shown_problems(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """Return problems as JSON has them.
+
+    >>> shown_problems([Problem(("sink",), "is required", 3)])
+    [{'where': 'sink', 'message': 'is required', 'line': 3}]
+    """
+    return [
+        {"where": _text(each.where), "message": _text(each.message), "line": each.line}
+        for each in problems
+    ]
+
+
 def _reply(status: int, title: str, error: PenstockError, headers: dict[str, str]) -> JSONResponse:
-    content: dict[str, Any] = {"title": title, "status": status, "detail": mask(str(error))}
+    content: dict[str, Any] = {"title": title, "status": status, "detail": _text(str(error))}
+    if isinstance(error, DefinitionError):
+        content["problems"] = shown_problems(error.problems)
     return JSONResponse(content, status, headers, media_type=MEDIA_TYPE)
+
+
+def _text(text: str) -> str:
+    """Return a text without secrets that can be sent: half of a surrogate pair is escaped."""
+    return mask(text).encode("utf-8", "backslashreplace").decode()

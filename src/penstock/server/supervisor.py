@@ -1,7 +1,7 @@
 """Supervises the worker processes of this machine: starts them, and starts again those that die.
 
-Workers are processes of their own: they go on when the server ends, and the next server finds them in
-the store.
+Workers are processes of their own: they go on when the server ends, and the next server of the same
+store finds them by a variable of their environment, also before they have joined the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 
 from penstock.config.directories import log_dir
 from penstock.config.logs import event_logger
-from penstock.control.placement import is_alive
+from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.errors import TransientError
 from penstock.jobs.liveness import clock
@@ -30,6 +30,10 @@ log = event_logger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 # A worker that ran for this long before it died is started again without a wait.
 _STEADY = 60.0
+# How long processes get to end by themselves when everything is to end at once.
+_AT_ONCE = 3.0
+# A log that is larger is put aside when the next worker starts.
+_LARGEST_LOG = 50_000_000
 
 
 @dataclass
@@ -54,7 +58,10 @@ class Slot:
 
 @dataclass
 class Supervisor:
-    """Keeps `count` workers running; `command` and `environment` are those of one worker."""
+    """Keeps `count` workers running; `command` and `environment` are those of one worker.
+
+    A worker that was found keeps the options that it was started with.
+    """
 
     store: ControlStore
     count: int
@@ -87,9 +94,26 @@ class Supervisor:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGTERM)
-        for process in psutil.wait_procs(processes, timeout=grace)[1]:
+        for slow in psutil.wait_procs(processes, timeout=grace)[1]:
+            for process in _family(slow):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+
+    def stop_now(self) -> None:
+        """End every worker without waiting for batches: a second signal, then kill."""
+        self._ended.set()
+        processes = [slot.process for slot in self.slots if slot.is_running() and slot.process]
+        family = [each for process in processes for each in _family(process)]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
+        for process in psutil.wait_procs(family, timeout=_AT_ONCE)[1]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+
+    def pids(self) -> list[int]:
+        """Return the numbers of the worker processes that run."""
+        return [slot.process.pid for slot in self.slots if slot.is_running() and slot.process]
 
     def step(self) -> None:
         """Look after each worker once."""
@@ -111,17 +135,21 @@ class Supervisor:
                 log.exception("supervisor_step_failed")
             self._ended.wait(self.every)
 
+    @property
+    def _place(self) -> str:
+        """Return where the store is, from any folder."""
+        database = self.store.database
+        return str(database.file or database.place)
+
     def _adopt(self) -> None:
-        now, host = self.store.database.time(), socket.gethostname()
-        found = iter(
-            process
-            for row in self.store.workers.all()
-            if row.host == host and is_alive(row, now) and not row.draining
-            for process in _worker_process(row.pid)
-        )
-        for slot, process in zip(self.slots, found, strict=False):
+        existing = _supervised(self._place)
+        for slot, process in zip(self.slots, existing, strict=False):
             slot.process, slot.started = process, clock()
             log.info("worker_found", pid=process.pid)
+        for process in existing[self.count :]:
+            log.warning("worker_not_needed", pid=process.pid, workers=self.count)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
 
     def _died(self, slot: Slot) -> None:
         """Free what the process held: it cannot write any more."""
@@ -129,7 +157,7 @@ class Supervisor:
         steady = clock() - slot.started > _STEADY
         slot.failures = 0 if steady else slot.failures + 1
         wait = 0.0 if steady else min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (slot.failures - 1))
-        log.warning("worker_died", pid=pid, next_start_in=wait)
+        log.warning("worker_died", pid=pid, next_start_in=wait, log=str(_log_file(slot)))
         slot.process, slot.not_before = None, clock() + wait
         mine = f"{socket.gethostname()}-{pid}-"
         for row in self.store.workers.all():
@@ -138,10 +166,10 @@ class Supervisor:
                 self.store.workers.leave(row.id)
 
     def _start(self, slot: Slot) -> None:
-        file = log_dir() / f"worker-{slot.number}.log"
-        pid = _start_process(self.command, self.environment, file)
-        slot.process, slot.started = psutil.Process(pid), clock()
-        log.info("worker_started", pid=pid, log=str(file))
+        file = _log_file(slot)
+        marked = {**self.environment, SUPERVISED: self._place}
+        slot.process, slot.started = _start_process(self.command, marked, file), clock()
+        log.info("worker_started", pid=slot.process.pid, log=str(file))
 
 
 def worker_command(*options: str) -> list[str]:
@@ -149,20 +177,47 @@ def worker_command(*options: str) -> list[str]:
     return [sys.executable, "-m", "penstock", "--log-format", "json", "worker", *options]
 
 
-def _start_process(command: Sequence[str], environment: Mapping[str, str], log_file: Path) -> int:
-    """Start a process that outlives this one, with its output in a file; return its number."""
+def _start_process(
+    command: Sequence[str], environment: Mapping[str, str], log_file: Path
+) -> psutil.Process:
+    """Start a process that outlives this one, with its output in a file."""
+    if log_file.exists() and log_file.stat().st_size > _LARGEST_LOG:
+        log_file.replace(log_file.with_suffix(".log.1"))
     with log_file.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
             env=os.environ | environment,
         )  # fmt: skip
+    # Before anyone waits for it: a process that has ended already can still be looked at.
+    started = psutil.Process(process.pid)
     Thread(target=process.wait, name=f"worker-{process.pid}", daemon=True).start()
-    return process.pid
+    return started
 
 
-def _worker_process(pid: int) -> list[psutil.Process]:
+def _log_file(slot: Slot) -> Path:
+    return log_dir() / f"worker-{slot.number}.log"
+
+
+def _family(process: psutil.Process) -> list[psutil.Process]:
     try:
-        process = psutil.Process(pid)
-        return [process] if "worker" in process.cmdline() else []
+        return [process, *process.children(recursive=True)]
     except psutil.Error:
-        return []
+        return [process]
+
+
+def _supervised(place: str) -> list[psutil.Process]:
+    """Return the workers of a store that an earlier server of this user started, the oldest first.
+
+    A worker removes the variable from what its own processes inherit.
+    """
+    own = [process for process in psutil.process_iter() if _is_marked(process, place)]
+    return sorted(own, key=lambda process: process.create_time())
+
+
+def _is_marked(process: psutil.Process, place: str) -> bool:
+    try:
+        if os.getsid(process.pid) != process.pid or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return process.environ().get(SUPERVISED) == place
+    except (psutil.Error, OSError):
+        return False

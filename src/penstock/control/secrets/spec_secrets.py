@@ -93,6 +93,14 @@ class SpecSecrets:
                 each.set(value) if isinstance(value, str) else _set_number(each, value)
         return document.data()
 
+    def opened_text(self, deployment: str, text: str) -> str:
+        """Return a stored text with its secrets, to check it; nothing may store or show it."""
+        document = Document(text, f"the definition of {deployment!r}")
+        for each in document.scalars:
+            if is_sealed(each.value()):
+                document.replace(each, str(self._sealer.unseal(deployment, each.value())))
+        return document.text()
+
     def resealed(self, deployment: str, text: str) -> str:
         """Return a stored text with all secrets encrypted with the newest key."""
 

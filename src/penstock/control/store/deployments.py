@@ -134,6 +134,12 @@ class Deployments:
             rows = session.execute(query.order_by(DEPLOYMENTS.c.name).limit(most)).mappings()
             return [DeploymentRow.of(row) for row in rows]
 
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Return the labels of all deployments, by name."""
+        query = sa.select(DEPLOYMENTS.c.name, DEPLOYMENTS.c.labels)
+        with self._database.read() as session:
+            return {name: json.loads(labels) for name, labels in session.execute(query)}
+
     def history(self, name: str) -> list[SpecRow]:
         """Return every generation, the oldest first."""
         query = sa.select(SPECS).where(SPECS.c.deployment == name).order_by(SPECS.c.generation)

@@ -56,6 +56,11 @@ class Events:
         if last is not None:
             session.execute(EVENTS.delete().where(mine, EVENTS.c.number <= last))
 
+    def last(self) -> int:
+        """Return the number of the newest event; 0 if there is none."""
+        with self._database.read() as session:
+            return int(session.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar() or 0)
+
     def after(
         self, number: int = 0, *, deployment: str | None = None, most: int = 1000
     ) -> list[EventRow]:

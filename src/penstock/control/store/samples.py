@@ -76,6 +76,21 @@ class Samples:
             outside = sa.or_(SAMPLES.c.at < now - kept, SAMPLES.c.at > now + _FUTURE)
             session.execute(SAMPLES.delete().where(SAMPLES.c.resolution == length, outside))
 
+    def latest(self) -> dict[str, Point]:
+        """Return the newest point of each deployment, of the finest series."""
+        mine = SAMPLES.c.resolution == min(SERIES)
+        newest = (
+            sa.select(SAMPLES.c.deployment, sa.func.max(SAMPLES.c.at).label("at"))
+            .where(mine)
+            .group_by(SAMPLES.c.deployment)
+            .subquery()
+        )
+        same = sa.and_(SAMPLES.c.deployment == newest.c.deployment, SAMPLES.c.at == newest.c.at)
+        query = sa.select(SAMPLES).join(newest, same).where(mine)
+        with self._database.read() as session:
+            rows = session.execute(query).mappings().all()
+        return {row["deployment"]: _point(row) for row in rows}
+
     def of(self, deployment: str, resolution: int, since: float = 0) -> list[Point]:
         """Return the points of a deployment, the oldest first."""
         query = sa.select(SAMPLES).where(
@@ -85,8 +100,9 @@ class Samples:
         )
         with self._database.read() as session:
             rows = session.execute(query.order_by(SAMPLES.c.at)).mappings().all()
-        names = Sample.__dataclass_fields__
-        return [
-            Point(row["at"], Sample(**{name: row[name] for name in names}), row["most_lag"])
-            for row in rows
-        ]
+        return [_point(row) for row in rows]
+
+
+def _point(row: sa.RowMapping) -> Point:
+    sample = Sample(**{name: row[name] for name in Sample.__dataclass_fields__})
+    return Point(row["at"], sample, row["most_lag"])

@@ -91,6 +91,10 @@ class Users:
         """Refuse a user and all tokens of the user from now on."""
         self._update(name, disabled=True)
 
+    def enable(self, name: str) -> None:
+        """Allow a user again that was disabled."""
+        self._update(name, disabled=False)
+
     def remove(self, name: str) -> None:
         """Remove a user and all tokens of the user."""
         with self._database.write() as session:

@@ -1,0 +1,110 @@
+"""The application of the server: routes, errors in one form, the access check in front.
+
+Run it with uvicorn: `uvicorn.run(create_app(store, settings), proxy_headers=False, server_header=False)`.
+Before the server stops, `app.state.feed.close()` ends the streams of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import cast
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException
+
+from penstock.control.store import ControlStore
+from penstock.errors import PenstockError, Problem
+from penstock.server import (
+    deployment_actions,
+    deployment_routes,
+    event_routes,
+    health_routes,
+    user_routes,
+    worker_routes,
+)
+from penstock.server.access import AccessCheck
+from penstock.server.authentication import Authenticator
+from penstock.server.event_feed import EventFeed
+from penstock.server.openapi_page import POLICY, openapi_page
+from penstock.server.problems import http_problem, invalid_request, problem
+from penstock.server.settings import ServerSettings
+
+PREFIX = "/api/v1"
+_MOST_PROBLEMS = 20
+_TEXTS = {
+    404: "there is no such path; /api/docs has them all",
+    405: "the path does not have this method; /api/docs has them all",
+}
+
+
+def create_app(
+    store: ControlStore, settings: ServerSettings, routers: Sequence[APIRouter] = ()
+) -> FastAPI:
+    """Return the application over a store; `routers` are more routes below /api/v1."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        app.state.feed.close()
+
+    app = FastAPI(
+        title="Penstock",
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    users = Authenticator(store, settings)
+    app.state.store, app.state.settings, app.state.users = store, settings, users
+    app.state.feed = EventFeed(store, settings.streams)
+    app.add_middleware(AccessCheck, store=store, settings=settings, users=users)
+    _handle_errors(app)
+    app.include_router(health_routes.router)
+    app.include_router(_docs())
+    modules = (deployment_routes, deployment_actions, event_routes, worker_routes, user_routes)
+    for router in (*(module.router for module in modules), *routers):
+        app.include_router(router, prefix=PREFIX)
+    return app
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(PenstockError)
+    def _penstock(_request: Request, error: Exception) -> Response:
+        return problem(cast("PenstockError", error))
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(_request: Request, error: Exception) -> Response:
+        given = cast("RequestValidationError", error)
+        return invalid_request([_problem_of(each) for each in given.errors()[:_MOST_PROBLEMS]])
+
+    @app.exception_handler(HTTPException)
+    def _http(_request: Request, error: Exception) -> Response:
+        given = cast("HTTPException", error)
+        text = _TEXTS.get(given.status_code, str(given.detail))
+        return http_problem(given.status_code, text, given.headers)
+
+
+def _problem_of(error: dict[str, object]) -> Problem:
+    """Return an error of pydantic without the value that was given."""
+    given = cast("tuple[str | int, ...]", error["loc"])
+    where = tuple(part[:100] if isinstance(part, str) else part for part in given)
+    if error["type"] == "json_invalid":
+        return Problem(("body",), "it is not JSON")
+    if error["type"] == "extra_forbidden":
+        return Problem(where, "this key is unknown")
+    return Problem(where, str(error["msg"]))
+
+
+def _docs() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/api/docs", include_in_schema=False, response_class=HTMLResponse)
+    def docs(request: Request) -> HTMLResponse:
+        page = openapi_page(request.app.openapi())
+        return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
+
+    return router

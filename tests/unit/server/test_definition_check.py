@@ -1,0 +1,94 @@
+"""A definition is checked without what only workers have: environment variables and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.control.store import ControlStore
+from penstock.server.definition_check import checked_definition
+
+TEXT = (
+    "name: orders\n"
+    "source: {{kafka: {{topics: '{topic}'}}}}\n"
+    "sink: {{database: {{url: '{url}', table: t}}}}\n"
+    "{more}"
+)
+
+
+def problems(
+    store: ControlStore, topic: str = "t", url: str = "sqlite:///x", more: str = ""
+) -> list[str]:
+    text = TEXT.format(topic=topic, url=url, more=more)
+    return [str(each) for each in checked_definition(store.secrets, "orders", text).problems]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"topic": "${env:PENSTOCK_NO_SUCH}"},
+        {"url": "postgresql://app:${env:PENSTOCK_NO_SUCH}@db/x"},
+        {"url": "${file:/no/such/file}"},
+        {"more": "every: ${env:PENSTOCK_NO_SUCH}"},
+        {"more": "every: ${env:PENSTOCK_NO_SUCH:-5s}"},
+        {"more": "connection: {bootstrap.servers: '${env:NO_SUCH}', sasl.password: '${file:/no}'}"},
+    ],
+)
+def test_a_reference_is_left_to_the_worker(store: ControlStore, given: dict[str, str]) -> None:
+    assert problems(store, **given) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"topic": "${env:X}", "more": "every: soon"}, "every"),
+        ({"topic": "${evn:X}"}, "is not a reference"),
+        ({"url": "${env:X}", "more": "stat: x"}, "did you mean 'state'?"),
+        ({"more": "steps: [{sqk: '${env:X}'}]"}, "did you mean 'sql'?"),
+        ({"more": "decode: {jsn: {schema: '${env:X}'}}"}, "did you mean 'json'?"),
+    ],
+)
+def test_problems_next_to_a_reference_are_found(
+    store: ControlStore, given: dict[str, str], words: str
+) -> None:
+    assert words in "\n".join(problems(store, **given))
+
+
+def test_the_server_reads_no_file_and_no_variable_for_a_caller(
+    store: ControlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("canary-of-a-file")
+    monkeypatch.setenv("PENSTOCK_CANARY", "canary-of-a-variable")
+    for reference in (f"${{file:{tmp_path}/key}}", "${env:PENSTOCK_CANARY}"):
+        text = TEXT.format(
+            topic="t", url=reference, more=f"delivery: {reference}\nstate: {reference}\n"
+        )
+        checked = checked_definition(store.secrets, "orders", text)
+        assert "canary-of" not in repr(checked)
+
+
+def test_a_problem_does_not_show_a_secret(store: ControlStore) -> None:
+    found = problems(
+        store, url="postgresql://app:hunter2hunter2@db:port/x", more="password: hunter3hunter3"
+    )
+
+    assert found
+    assert "hunter" not in "\n".join(found)
+
+
+@pytest.mark.parametrize("given", ["${env:NAME}", "${env:NAME:-orders}", "${file:/name}", "other"])
+@pytest.mark.parametrize("name", ["orders", "reference"])
+def test_the_name_is_the_name_of_the_deployment_and_no_reference(
+    store: ControlStore, given: str, name: str
+) -> None:
+    text = TEXT.format(topic="t", url="sqlite:///x", more="").replace("orders", f"'{given}'")
+    (problem,) = checked_definition(store.secrets, name, text).problems
+
+    assert f"the deployment is {name!r}" in str(problem)
+
+
+def test_where_the_state_is_may_be_known_to_the_workers_only(store: ControlStore) -> None:
+    text = TEXT.format(topic="t", url="sqlite:///x", more="state: '${env:STATE}'")
+
+    assert not checked_definition(store.secrets, "orders", text).state_is_known
