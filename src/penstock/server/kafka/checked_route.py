@@ -6,9 +6,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from penstock.errors import nearest
 from penstock.server.problems import RefusedRequestError
@@ -37,8 +39,16 @@ class CheckedRoute(APIRoute):
 
 
 def _parameters(dependant: Dependant) -> list[str]:
-    own = [field.alias for field in dependant.query_params]
+    own = [name for field in dependant.query_params for name in _names(field)]
     return own + [name for each in dependant.dependencies for name in _parameters(each)]
+
+
+def _names(field: ModelField) -> list[str]:
+    """Return the name of a parameter, or those of a model of parameters."""
+    model = field.field_info.annotation
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return [field.alias]
+    return [each.alias or name for name, each in model.model_fields.items()]
 
 
 def problems_text(error: RequestValidationError) -> str:

@@ -63,11 +63,10 @@ class Span:
         """Return what is left where the message at an offset is the next one."""
         return Span(self.start, offset + 1) if newest else Span(offset, self.stop)
 
-    def including(self, offset: int, newest: bool) -> Span:
-        """Return the span with a message at its end that was read and did not fit into the page."""
-        if newest:
-            return Span(min(self.start, offset), max(self.stop, offset + 1))
+    def including(self, offset: int) -> Span:
+        """Return the span with a message next to it, which was read and did not fit into the page."""
         return Span(min(self.start, offset), max(self.stop, offset + 1))
+
 
 
 Spans = dict[int, Span]
@@ -174,14 +173,24 @@ class _Round:
         for records in read_span(consumer, start, stop):
             for record in records:
                 self._take(record, found)
-            if self._kept > _KEPT and self.may_give_up:
-                return None
-            if time.monotonic() > self.deadline:
-                raise TransientError(
-                    f"topic {self.topic!r} could not be read in time: its brokers are slow or away; "
-                    "try again later, or give a smaller limit"
-                )
-        return found
+            if self._is_too_large:
+                break
+            self._check_time()
+        # A partition that is paused stays so in the next assignment.
+        consumer.resume(start)
+        consumer.unassign()
+        return None if self._is_too_large else found
+
+    @property
+    def _is_too_large(self) -> bool:
+        return self._kept > _KEPT and self.may_give_up
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise TransientError(
+                f"topic {self.topic!r} could not be read in time: its brokers are slow or away; "
+                "try again later, or give a smaller limit"
+            )
 
     def _take(self, record: Record, found: dict[int, list[Record]]) -> None:
         size = len(record.value or b"") + len(record.key or b"")

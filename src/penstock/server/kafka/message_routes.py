@@ -136,7 +136,7 @@ def _browsed(connections: Connections, topic: str, wanted: Wanted) -> dict[str, 
         size += len(shown)
         if items and size > _PAGE_BYTES:
             span = page.rest[record.partition]
-            page.rest[record.partition] = span.including(record.offset, browsing.newest)
+            page.rest[record.partition] = span.including(record.offset)
             continue
         items.append(shown)
     return {

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.config import Connection
 from penstock.errors import ConfigError, PenstockError, RecordError
 from penstock.formats import Format
-from penstock.kafka import Producer
+from penstock.kafka import Producer, Receipt
 from penstock.server.kafka.kafka_statuses import status_of
 from penstock.server.problems import RefusedRequestError
 
@@ -83,21 +83,12 @@ def write(connection: Connection, topic: str, drafts: Sequence[Draft]) -> list[d
     written: list[dict[str, Any]] = []
     failed: list[tuple[int, PenstockError]] = []
     settings = {"acks": "all", "delivery.timeout.ms": _DELIVERY, "linger.ms": 5}
-    producer = Producer(connection, **settings)
-    with producer:
-        receipts = [
-            producer.produce(
-                topic,
-                draft.key,
-                draft.value,
-                partition=draft.partition,
-                headers=draft.headers or None,
-                timestamp=draft.timestamp,
-            )
-            for draft in drafts
-        ]
+    with Producer(connection, **settings) as producer:
+        receipts = [_sent(producer, topic, draft) for draft in drafts]
         for number, receipt in enumerate(receipts):
             try:
+                if isinstance(receipt, PenstockError):
+                    raise receipt
                 record = receipt.result()
                 written.append({"partition": record.partition, "offset": record.offset})
             except PenstockError as error:
@@ -112,7 +103,24 @@ def write(connection: Connection, topic: str, drafts: Sequence[Draft]) -> list[d
     return written
 
 
+def _sent(producer: Producer, topic: str, draft: Draft) -> Receipt | PenstockError:
+    try:
+        return producer.produce(
+            topic,
+            draft.key,
+            draft.value,
+            partition=draft.partition,
+            headers=draft.headers or None,
+            timestamp=draft.timestamp,
+        )
+    except PenstockError as error:
+        return error
+
+
 def _draft(message: NewMessage, topic: str, form: Format | None) -> Draft:
+    for name in message.headers:
+        if not name or "\0" in name:
+            raise ValueError(f"{name[:100]!r} is not the name of a header: allowed is text without NUL")
     return Draft(
         key=_payload(message.key, message.key_base64, "key", topic, None),
         value=_payload(message.value, message.value_base64, "value", topic, form),
