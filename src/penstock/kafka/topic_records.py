@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from penstock.config import Connection
 from penstock.kafka.admin.admin import Admin
@@ -45,7 +46,7 @@ class TopicRecords:
         if not position:
             return
         isolation = "read_committed" if is_settled else "read_uncommitted"
-        how = {"isolation_level": isolation, "enable_auto_commit": False}
+        how: dict[str, Any] = {"isolation_level": isolation, "enable_auto_commit": False}
         with Consumer(self._connection, NO_GROUP, **how) as consumer:
             for records in read_span(consumer, dict(position), ends):
                 for record in records:

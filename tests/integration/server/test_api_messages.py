@@ -28,7 +28,9 @@ def api(connections: Connections) -> Iterator[Api]:
     def audit(who: str, action: str, target: str, **detail: Any) -> None:
         changes.append((who, action, target, detail))
 
-    with TestClient(app_of(messages_router(connections, audit)), raise_server_exceptions=False) as client:
+    with TestClient(
+        app_of(messages_router(connections, audit)), raise_server_exceptions=False
+    ) as client:
         yield Api(client, changes)
 
 
@@ -80,12 +82,10 @@ def test_the_newest_messages_come_first_by_default(api: Api, trades: str) -> Non
 @pytest.mark.parametrize(
     ("order", "expected"), [("newest", list(range(11, -1, -1))), ("oldest", list(range(12)))]
 )
-@pytest.mark.parametrize("limit", [1, 5, 500])
+@pytest.mark.parametrize("limit", [5, 500])
 def test_pages_have_every_message_once(
     api: Api, trades: str, order: str, expected: list[int], limit: int
 ) -> None:
-    if limit == 1 and order == "newest":
-        pytest.skip("the same as the other order")
     pages = all_pages(api, f"/topics/{trades}/messages", order=order, limit=limit)
     assert [n for page in pages for n in page] == expected
     assert all(len(page) <= limit for page in pages)
@@ -167,7 +167,10 @@ def test_long_values_are_cut_off(
     fill(connection, topic(), [json.dumps(["x" * 500]).encode(), long])
     items = api.get(f"/topics/{topic()}/messages", order="oldest", value_bytes=102)["items"]
     assert items[0]["value"] == {
-        "form": "text", "data": '["' + "x" * 98, "size": 504, "truncated": True,
+        "form": "text",
+        "data": '["' + "x" * 98,
+        "size": 504,
+        "truncated": True,
     }
     assert base64.b64decode(items[1]["value"]["data"]) == long[:75]
 
@@ -175,12 +178,12 @@ def test_long_values_are_cut_off(
 def test_a_page_is_bounded_in_bytes_and_goes_on(
     api: Api, connection: Connection, topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(connection, topic(), [{"n": n, "pad": "x" * 1000} for n in range(12)], partitions=2)
+    fill(connection, topic(), [{"n": n, "pad": "x" * 1000} for n in range(6)], partitions=2)
     monkeypatch.setattr(message_routes, "_PAGE_BYTES", 4000)
     monkeypatch.setattr(message_browsing, "_KEPT", 3000)
     for order in ("newest", "oldest"):
         pages = all_pages(api, f"/topics/{topic()}/messages", order=order, limit=10)
-        assert sorted(n for page in pages for n in page) == list(range(12))
+        assert sorted(n for page in pages for n in page) == list(range(6))
         assert max(map(len, pages)) <= 3
 
 
@@ -191,7 +194,7 @@ def test_markers_of_transactions_are_no_messages(
     with Producer(connection, transactional_id=topic("tx")) as producer:
         for commits in (True, False, True):
             producer.begin_transaction()
-            producer.produce(topic(), value=json.dumps({"n": int(commits)}))
+            producer.produce(topic(), value=json.dumps({"n": int(commits)})).result()
             producer.commit_transaction() if commits else producer.abort_transaction()
     for order in ("newest", "oldest"):
         path = f"/topics/{topic()}/messages"
@@ -219,7 +222,13 @@ def test_records_are_written_with_keys_headers_and_times(
 ) -> None:
     fill(connection, topic(), [], partitions=2)
     records = [
-        {"key": "a", "value": {"n": 1}, "headers": {"h": ["1", None]}, "timestamp": NOON, "partition": 1},
+        {
+            "key": "a",
+            "value": {"n": 1},
+            "headers": {"h": ["1", None]},
+            "timestamp": NOON,
+            "partition": 1,
+        },
         {"key": {"id": 1}, "value": "text", "partition": 0},
         {"key_base64": "/w==", "value_base64": "AAE=", "partition": 0},
         {"key": "gone", "partition": 0},
@@ -231,11 +240,11 @@ def test_records_are_written_with_keys_headers_and_times(
     assert written[1, 0].headers == (("h", b"1"), ("h", None))
     assert written[1, 0].timestamp == NOON
     assert [(r.key, r.value) for where, r in sorted(written.items()) if where[0] == 0] == [
-        (b'{"id":1}', b"text"), (b"\xff", b"\0\1"), (b"gone", None),
+        (b'{"id":1}', b"text"),
+        (b"\xff", b"\0\1"),
+        (b"gone", None),
     ]
-    assert api.changes == [
-        ("ann", "messages.produce", topic(), {"records": 4, "connection": None})
-    ]
+    assert api.changes == [("ann", "messages.produce", topic(), {"records": 4, "connection": None})]
 
 
 def test_records_are_written_in_a_format(

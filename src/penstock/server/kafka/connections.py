@@ -98,18 +98,17 @@ class Connections:
         with with_status(), pool.counted():
             yield pool.connection
 
-    def registry(self) -> Registry:
-        """Return the client of the schema registry."""
+    def registry(self) -> Registry | None:
+        """Return the client of the schema registry, which remembers schemas; None where there is none."""
+        return None if self._registry is None else self._registry.client()
+
+    def fresh_registry(self) -> Registry:
+        """Return a client that asks the schema registry for everything again."""
         if self._registry is None:
             raise NotFoundError(
                 "this server has no schema registry: give it the address of one when it is started"
             )
-        return self._registry.client()
-
-    @property
-    def has_registry(self) -> bool:
-        """Return whether there is a schema registry."""
-        return self._registry is not None
+        return self._registry.fresh_client()
 
     def close(self) -> None:
         """Close all clients. Those in use are closed when their request ends."""
@@ -191,5 +190,3 @@ class AdminPool:
                 self._idle.append(admin)
                 return
         admin.close()
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Response
@@ -52,9 +52,7 @@ class Drop(LetterFilter):
     all: bool = False
 
 
-def dead_letters_router(
-    find: FindDeployed, connections: Connections, audit: AuditLog
-) -> APIRouter:
+def dead_letters_router(find: FindDeployed, connections: Connections, audit: AuditLog) -> APIRouter:
     """Return the routes of dead letters; `find` returns a deployment by its name."""
     router = APIRouter(
         prefix="/deployments/{name}/dead-letters", tags=["dead letters"], route_class=CheckedRoute
@@ -113,7 +111,7 @@ def dead_letters_router(
         return {"dropped": dropped}
 
     @router.post("/replay")
-    def replay_letters(caller: Caller, name: Deployment) -> NoReturn:
+    def replay_letters(caller: Caller, name: Deployment) -> None:
         """Refuse: a replay runs the pipeline."""
         found(caller, name, Role.OPERATOR)
         raise RefusedRequestError(

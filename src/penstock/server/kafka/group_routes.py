@@ -136,5 +136,7 @@ def _chosen(text: str) -> str | tuple[str, int]:
     if not colon:
         return checked_topic(topic)
     if not (partition.isascii() and partition.isdecimal() and len(partition) < 10):
-        raise ConfigError(f"{text!r} is not a partition: write TOPIC or TOPIC:PARTITION, as trades:0")
+        raise ConfigError(
+            f"{text!r} is not a partition: write TOPIC or TOPIC:PARTITION, as trades:0"
+        )
     return checked_topic(topic), int(partition)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from penstock.config import Connection
 from penstock.errors import TransientError
@@ -68,7 +69,6 @@ class Span:
         return Span(min(self.start, offset), max(self.stop, offset + 1))
 
 
-
 Spans = dict[int, Span]
 
 
@@ -104,7 +104,7 @@ class Browsing:
         page = Browsed(rest=dict(spans))
         if page.is_complete:
             return page
-        settings = {**_CLIENT, "isolation.level": self.isolation}
+        settings: dict[str, Any] = {**_CLIENT, "isolation.level": self.isolation}
         with Consumer(connection, NO_GROUP, **settings) as consumer:
             self._fill(consumer, page, wants)
         return page
@@ -133,7 +133,10 @@ class Browsing:
     ) -> None:
         """Take messages of the windows by time until the page is full."""
         sign = -1 if self.newest else 1
-        waiting = {p: sorted(each, key=lambda r: r.offset, reverse=not self.newest) for p, each in found.items()}
+        waiting = {
+            p: sorted(each, key=lambda r: r.offset, reverse=not self.newest)
+            for p, each in found.items()
+        }
 
         def entry(partition: int) -> tuple[int, int]:
             return sign * (waiting[partition][-1].timestamp or 0), partition
@@ -149,7 +152,9 @@ class Browsing:
             left = waiting.get(partition)
             rest = page.rest[partition]
             page.rest[partition] = (
-                rest.up_to(left[-1].offset, self.newest) if left else rest.without(window, self.newest)
+                rest.up_to(left[-1].offset, self.newest)
+                if left
+                else rest.without(window, self.newest)
             )
 
 
@@ -165,7 +170,9 @@ class _Round:
     scanned_bytes: int = 0
     _kept: int = 0
 
-    def run(self, consumer: Consumer, windows: Mapping[int, Span]) -> dict[int, list[Record]] | None:
+    def run(
+        self, consumer: Consumer, windows: Mapping[int, Span]
+    ) -> dict[int, list[Record]] | None:
         """Return the wanted messages by partition; None where they are too large to be kept."""
         found: dict[int, list[Record]] = {}
         start = {(self.topic, p): window.start for p, window in windows.items()}

@@ -68,7 +68,9 @@ def pointer_of(text: str | None, equals: str | None) -> Pointer | None:
     """Return the pointer of a filter; refuse a wrong one, and a value without one."""
     if text is None:
         if equals is not None:
-            raise ConfigError("'equals' needs 'pointer': the JSON pointer to what it is compared with")
+            raise ConfigError(
+                "'equals' needs 'pointer': the JSON pointer to what it is compared with"
+            )
         return None
     try:
         return Pointer.read(text)
@@ -114,7 +116,9 @@ def _is_same(part: bytes, wanted: str) -> bool:
         expected = json.loads(wanted)
     except (ValueError, RecursionError):
         return False
-    return type(actual) is type(expected) and bool(actual == expected) or _are_numbers(actual, expected)
+    if type(actual) is type(expected):
+        return bool(actual == expected)
+    return _are_numbers(actual, expected)
 
 
 def _are_numbers(actual: object, expected: object) -> bool:

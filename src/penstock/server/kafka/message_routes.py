@@ -39,7 +39,7 @@ class Wanted(BaseModel):
         default="earliest",
         alias="from",
         max_length=100,
-        description="Where the range begins: earliest, an offset, -10 (the last 10), a time, an age (-5m).",
+        description="Where the range begins: earliest, an offset, -10 (the last 10), a time or an age.",
     )
     until: str = Field(default="latest", max_length=100, description="Where it ends, excluded.")
     partition: int | None = Field(default=None, ge=0, le=2**31 - 1)
@@ -91,7 +91,7 @@ def messages_router(connections: Connections, audit: AuditLog) -> APIRouter:
     ) -> dict[str, Any]:
         """Write records, and return when all in-sync replicas have them."""
         name = refuse_internal(topic)
-        registry = connections.registry() if connections.has_registry else None
+        registry = connections.registry()
         form = None
         if body.format is not None:
             form = registered_format(_writable(body.format), registry, use_latest=True)
@@ -104,9 +104,7 @@ def messages_router(connections: Connections, audit: AuditLog) -> APIRouter:
                     f"records[{number}]: topic {name!r} has no partition {draft.partition}; it has 0 "
                     f"to {partitions - 1}; nothing was written"
                 )
-        audit(
-            caller.user, "messages.produce", name, records=len(drafts), connection=connection
-        )
+        audit(caller.user, "messages.produce", name, records=len(drafts), connection=connection)
         with connections.place(connection) as place:
             return {"items": write(place, name, drafts)}
 
@@ -114,7 +112,7 @@ def messages_router(connections: Connections, audit: AuditLog) -> APIRouter:
 
 
 def _browsed(connections: Connections, topic: str, wanted: Wanted) -> dict[str, Any]:
-    registry = connections.registry() if connections.has_registry else None
+    registry = connections.registry()
     values = ValueReader(wanted.format, registry)
     keys = ValueReader(wanted.key_format, registry)
     start, stop = position(wanted.start), position(wanted.until)
@@ -146,9 +144,7 @@ def _browsed(connections: Connections, topic: str, wanted: Wanted) -> dict[str, 
     }
 
 
-def _document(
-    record: Record, values: ValueReader, keys: ValueReader, most: int
-) -> dict[str, Any]:
+def _document(record: Record, values: ValueReader, keys: ValueReader, most: int) -> dict[str, Any]:
     plain = ValueReader("text")
     return {
         "partition": record.partition,

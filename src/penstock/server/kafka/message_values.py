@@ -82,7 +82,9 @@ class ValueReader:
         if self._form == "text":
             return _text(data) or _base64(data)
         try:
-            return self._registered(data, topic) if self._form == "auto" else self._named(data, topic)
+            return (
+                self._registered(data, topic) if self._form == "auto" else self._named(data, topic)
+            )
         except PenstockError as error:
             shown = _plain(data)
             return ShownValue(

@@ -31,7 +31,7 @@ class NewMessage(BaseModel):
     key_base64: Base64 | None = None
     value: Any = None
     value_base64: Base64 | None = None
-    headers: dict[str, str | None | list[str | None]] = Field(default={}, max_length=100)
+    headers: dict[str, str | list[str | None] | None] = Field(default={}, max_length=100)
     timestamp: int | None = Field(
         default=None, ge=1, le=2**53, description="Milliseconds since 1970; default: now."
     )
@@ -47,7 +47,7 @@ class NewMessages(BaseModel):
     format: str | None = Field(
         default=None,
         max_length=50,
-        description="long, avro, ...; avro, protobuf and json_schema use the newest schema of the subject.",
+        description="long, avro, ...; those of the registry use the newest schema of the subject.",
     )
 
 
@@ -82,7 +82,7 @@ def write(connection: Connection, topic: str, drafts: Sequence[Draft]) -> list[d
     """Write records and wait for the broker; return the partition and offset of each."""
     written: list[dict[str, Any]] = []
     failed: list[tuple[int, PenstockError]] = []
-    settings = {"acks": "all", "delivery.timeout.ms": _DELIVERY, "linger.ms": 5}
+    settings: dict[str, Any] = {"acks": "all", "delivery.timeout.ms": _DELIVERY, "linger.ms": 5}
     with Producer(connection, **settings) as producer:
         receipts = [_sent(producer, topic, draft) for draft in drafts]
         for number, receipt in enumerate(receipts):
@@ -120,7 +120,9 @@ def _sent(producer: Producer, topic: str, draft: Draft) -> Receipt | PenstockErr
 def _draft(message: NewMessage, topic: str, form: Format | None) -> Draft:
     for name in message.headers:
         if not name or "\0" in name:
-            raise ValueError(f"{name[:100]!r} is not the name of a header: allowed is text without NUL")
+            raise ValueError(
+                f"{name[:100]!r} is not the name of a header: allowed is text without NUL"
+            )
     return Draft(
         key=_payload(message.key, message.key_base64, "key", topic, None),
         value=_payload(message.value, message.value_base64, "value", topic, form),
