@@ -247,13 +247,40 @@ def test_records_are_written_with_keys_headers_and_times(
     assert api.changes == [("ann", "messages.produce", topic(), {"records": 4, "connection": None})]
 
 
+@pytest.mark.parametrize(
+    ("form", "value", "data"),
+    [("long", 258, bytes([0, 0, 0, 0, 0, 0, 1, 2])), ("json", "x", b'"x"'), ("string", "x", b"x")],
+)
 def test_records_are_written_in_a_format(
-    api: Api, connection: Connection, topic: Callable[..., str]
+    api: Api, connection: Connection, topic: Callable[..., str], form: str, value: Any, data: bytes
 ) -> None:
     fill(connection, topic(), [])
-    body = {"records": [{"value": 258}], "format": "long"}
+    body = {"records": [{"value": value}], "format": form}
     assert api("POST", f"/topics/{topic()}/messages", json=body).status_code == 201
-    assert read_all(connection, topic())[0].value == (258).to_bytes(8, "big")
+    assert read_all(connection, topic())[0].value == data
+
+
+def test_hostile_keys_and_values_do_not_break_a_search(
+    api: Api, connection: Connection, topic: Callable[..., str]
+) -> None:
+    deep, digits = b"[" * 1010 + b"]" * 1010, b"9" * 5000
+    values = [
+        deep,
+        digits,
+        b'{"a":' * 1010 + b"1" + b"}" * 1010,
+        b"\xef\xbb\xbf{}",
+        b'{"a":1,"a":2}',
+    ]
+    fill(connection, topic(), values, key=lambda n: values[n])
+    path = f"/topics/{topic()}/messages"
+    shown = [item["value"]["form"] for item in api.get(path, order="oldest")["items"]]
+    assert shown == ["text", "text", "text", "text", "json"]
+    assert api.get(path, key="k")["items"] == []
+    assert len(api.get(path, key="9" * 1000, value="9" * 1000)["items"]) == 0
+    assert [item["offset"] for item in api.get(path, pointer="/a")["items"]] == [4]
+    assert api.get(path, pointer="/0/0/0")["items"] == []
+    assert api.get(path, pointer="/a", equals="[" * 900)["items"] == []
+    assert api.get(path, pointer="", equals="9" * 1000)["items"] == []
 
 
 DEEP = base64.urlsafe_b64encode(b"[" * 30_000).decode()

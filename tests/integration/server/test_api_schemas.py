@@ -78,7 +78,7 @@ def test_a_subject_is_listed_described_changed_and_deleted(
         ("GET", "/subjects/none/versions/1", None, 404, "HTTP 404"),
         ("GET", "/subjects/none/versions/0", None, 422, "path, version"),
         ("GET", "/subjects/a%00", None, 400, "is not the name of a subject"),
-        ("GET", "/schemas/2147483647", None, 400, "has no schema with id 2147483647"),
+        ("GET", "/schemas/2147483647", None, 404, "has no schema with id 2147483647"),
         ("PUT", "/subjects/none/compatibility", {"compatibility": "FULL"}, 404, "HTTP 404"),
         ("PUT", "/subjects/none/compatibility", {"compatibility": "SOME"}, 422, "'BACKWARD'"),
         ("DELETE", "/subjects/none", None, 404, "HTTP 404"),

@@ -1,4 +1,4 @@
-"""What was done with dead letters, as the notes next to them say; without Spark, wherever they are stored."""
+"""What was done with dead letters, as the notes next to them say, wherever they are stored."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Registry:
         """Give the schema with an id."""
         if found := self.find(schema_id):
             return found
-        raise ConfigError(
+        raise NotFoundError(
             f"the registry at {self.url} has no schema with id {schema_id}: "
             "is this the registry that the records were written with?"
         )

@@ -36,6 +36,7 @@ def cluster_router(connections: Connections) -> APIRouter:
 
     @router.get("/acls")
     def list_acls(
+        *,
         connection: ConnectionName = None,
         principal: Word = None,
         operation: Word = None,

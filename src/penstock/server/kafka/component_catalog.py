@@ -1,4 +1,4 @@
-"""All components with their JSON schemas, read once by a process of its own: most of them import Spark."""
+"""All components with their JSON schemas, read once by another process: most of them import Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clusters that the API works with: connections of penstock.yaml by name, and open clients for them."""
+"""The clusters that the API works with: connections of penstock.yaml by name, with clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_named(name: str | None) -> Connection:
 class Connections:
     """Connections by name, with clients that are used again; safe to share between threads.
 
-    `registry` is the schema registry of the service, `timeout` is in seconds for each request to a broker.
+    `registry` is the schema registry of the service; `timeout` is in seconds, for each request.
     At most eight requests work with one cluster at the same time; others wait.
 
     Examples

@@ -1,4 +1,4 @@
-"""Dead letters of a deployment: list, show and drop. A replay needs Spark, and is refused with the command."""
+"""Dead letters of a deployment: list, show and drop. A replay needs Spark, and is refused."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
     def list_letters(
         caller: Caller,
         name: Deployment,
+        *,
         stage: Stage | None = None,
         error: Annotated[str | None, Query(max_length=1000)] = None,
         since: Annotated[str | None, Query(max_length=100)] = None,

@@ -14,6 +14,7 @@ from penstock.control.store.control_store import ControlStore
 from penstock.control.store.rows import Kind
 from penstock.engine.dead_letters.letter import DeadLetter, as_headers, from_record
 from penstock.engine.dead_letters.letter_log import LetterLog
+from penstock.errors import ConfigError
 from penstock.kafka.topic_records import TopicRecords
 from penstock.pipeline.derived_names import dead_letters_of
 from penstock.server.kafka.kafka_names import checked_topic
@@ -40,8 +41,11 @@ def deployed_in(store: ControlStore) -> FindDeployed:
 
     def find(name: str) -> Deployed:
         row = store.deployments.find(name)
-        data = store.secrets.opened(name, row.spec)
-        definition = data["definition"] if row.kind is Kind.JOB else data
+        opened = store.secrets.opened(name, row.spec)
+        data = opened if isinstance(opened, Mapping) else {}
+        definition = data.get("definition") if row.kind is Kind.JOB else data
+        if not isinstance(definition, Mapping):
+            raise ConfigError(f"deployment {name!r} is not a pipeline: it has no dead letters")
         return Deployed(name, definition, row.labels)
 
     return find

@@ -75,6 +75,6 @@ def after_name(cursor: str | None) -> str:
         return ""
     if not isinstance(key, str):
         raise ConfigError(
-            f"{str(cursor)[:40]!r} is not a cursor of this list; give the 'next' of the page before, or none"
+            f"{str(cursor)[:40]!r} is not a cursor of this list; give the 'next' of the page before"
         )
     return key

@@ -1,7 +1,7 @@
 """A bounded look into a topic: some messages from one end of a range, and where the next page goes on.
 
-The range of each partition is read in windows of offsets, from its newer or its older end. The messages of
-a window are merged by time, and in a partition they stay in the order of their offsets. No group is
+The range of each partition is read in windows of offsets, from its newer or its older end. Messages of a
+window are merged by time, and in a partition they stay in the order of their offsets. No group is
 joined, and nothing is committed.
 """
 

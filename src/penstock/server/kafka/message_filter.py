@@ -88,7 +88,10 @@ def _plain(shown: ShownValue) -> str:
     """Return the text of a key: that of a JSON string is the string."""
     if not shown.is_json:
         return shown.text
-    value = json.loads(shown.text)
+    try:
+        value = json.loads(shown.text)
+    except (ValueError, RecursionError):  # a number of thousands of digits, a thousand brackets
+        return shown.text
     return value if isinstance(value, str) else shown.text
 
 

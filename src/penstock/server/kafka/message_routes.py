@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.roles import Access, Role
 from penstock.errors import ConfigError
+from penstock.formats import Format
+from penstock.formats.registry import Registry
 from penstock.kafka import Position
 from penstock.record import Record
 from penstock.server.caller import requires
@@ -20,7 +22,7 @@ from penstock.server.kafka.message_browsing import Browsing
 from penstock.server.kafka.message_filter import MessageFilter, pointer_of
 from penstock.server.kafka.message_range import cursor_of, position, range_of, spans_of, within
 from penstock.server.kafka.message_values import ValueReader, registered_format
-from penstock.server.kafka.message_writing import NewMessages, drafts_of, write
+from penstock.server.kafka.message_writing import NewMessages, PlainJson, drafts_of, write
 
 Viewer = Annotated[Access, Depends(requires(Role.VIEWER))]
 Operator = Annotated[Access, Depends(requires(Role.OPERATOR))]
@@ -92,9 +94,7 @@ def messages_router(connections: Connections, audit: AuditLog) -> APIRouter:
         """Write records, and return when all in-sync replicas have them."""
         name = refuse_internal(topic)
         registry = connections.registry()
-        form = None
-        if body.format is not None:
-            form = registered_format(_writable(body.format), registry, use_latest=True)
+        form = None if body.format is None else _to_write(body.format, registry)
         with connections.admin(connection) as admin:
             partitions = len(admin.partitions([name]))  # a broker may create missing topics
         drafts = drafts_of(body.records, name, form)
@@ -160,10 +160,13 @@ def _document(record: Record, values: ValueReader, keys: ValueReader, most: int)
     }
 
 
-def _writable(form: str) -> str:
-    if form.lower() == "auto":
+def _to_write(form: str, registry: Registry | None) -> Format:
+    name = form.lower()
+    if name == "auto":
         raise ConfigError("format 'auto' is for reading; name the format to write, as json or long")
-    return form.lower()
+    if name == "json":
+        return PlainJson()
+    return registered_format(name, registry, use_latest=True)
 
 
 def _reply(document: dict[str, Any]) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ _PLAIN = ("auto", "text", "base64")
 # Not a format of values here: `auto` of the client guesses binary formats, which any bytes may look like.
 VALUE_FORMATS = (*_PLAIN, *(name for name in FORMATS if name != "auto"), *_REGISTERED)
 _HEAD = 5
+_LONG_NUMBER = re.compile(r"[0-9]{1000}")
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,23 @@ class ShownValue:
 
     def document(self, most: int) -> dict[str, Any]:
         """Return it for a reply; what is longer than `most` characters is cut off."""
-        reply: dict[str, Any] = {"form": self.form, "data": self._data(most), "size": self.size}
-        if self.form != "null" and len(self.text) > most:
-            reply |= {"form": "text" if self.is_json else self.form, "truncated": True}
+        is_long = len(self.text) > most
+        as_json = self.is_json and not is_long and _is_harmless(self.text)
+        reply: dict[str, Any] = {"form": self.form, "data": self.text, "size": self.size}
+        if self.form == "null":
+            reply["data"] = None
+        elif as_json:
+            reply["data"] = orjson.Fragment(self.text)
+        elif self.is_json:
+            reply["form"] = "text"
+        if is_long:
+            # A multiple of four characters of base64 can be decoded.
+            reply |= {"data": self.text[: most - most % 4], "truncated": True}
         if self.schema_id is not None:
             reply["schema_id"] = self.schema_id
         if self.error is not None:
             reply["error"] = self.error
         return reply
-
-    def _data(self, most: int) -> Any:
-        if self.form == "null":
-            return None
-        if len(self.text) > most:
-            # A multiple of four characters of base64 can be decoded.
-            return self.text[: most - most % 4]
-        return orjson.Fragment(self.text) if self.is_json else self.text
 
 
 NULL = ShownValue("null", "", 0)
@@ -189,3 +192,18 @@ def _base64(data: bytes) -> ShownValue:
 
 def _safe(text: str) -> str:
     return text[:500].encode(errors="backslashreplace").decode()
+
+
+def _is_harmless(text: str) -> bool:
+    """Return whether JSON can be part of a reply: readers fail at deep nesting and at long numbers.
+
+    >>> _is_harmless("[" * 300 + "]" * 300), _is_harmless("9" * 5000), _is_harmless('{"a": 1}')
+    (False, False, True)
+    """
+    if _LONG_NUMBER.search(text):
+        return False
+    try:
+        orjson.dumps(orjson.loads(text))  # it refuses more than 254 levels
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True

@@ -51,6 +51,25 @@ class NewMessages(BaseModel):
     )
 
 
+class PlainJson:
+    """Any value as JSON, also a text or a number, which the client's format writes as an array of one.
+
+    >>> PlainJson().encode("x")
+    b'"x"'
+    """
+
+    name = "json"
+
+    def encode(self, value: Any, topic: str = "") -> bytes:  # noqa: ARG002 - as a format has it
+        """Return the bytes of a value."""
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+
+    def decode(self, data: bytes, topic: str = "") -> Any:  # noqa: ARG002 - as a format has it
+        """Return the value of some bytes."""
+        return json.loads(data)
+
+
 class Draft(NamedTuple):
     """A record as it is sent."""
 
@@ -149,7 +168,7 @@ def _payload(
         return form.encode(value, topic)
     if isinstance(value, str):
         return value.encode()
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return PlainJson().encode(value)
 
 
 def _unbase64(text: str, name: str) -> bytes:
