@@ -193,6 +193,14 @@ def test_letters_in_a_table_need_spark(api: Api, deploy: Callable[..., str]) -> 
     assert "penstock deadletters list FILE" in text
 
 
+@pytest.mark.parametrize("given", [5, {"kafka": None}, {"kafka": {"topic": ["x"]}}, {}])
+def test_a_definition_without_a_topic_is_not_valid(
+    api: Api, deploy: Callable[..., str], given: Any
+) -> None:
+    status, text = api.refused("GET", deploy(dead_letters=given))
+    assert (status, "'dead_letters' is the name of a topic" in text) == (400, True)
+
+
 @pytest.mark.usefixtures("letters")
 def test_too_many_letters_are_refused_with_the_command(
     api: Api, deploy: Callable[..., str], monkeypatch: pytest.MonkeyPatch

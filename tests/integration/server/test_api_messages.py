@@ -19,6 +19,7 @@ from penstock.server.kafka.message_routes import messages_router
 from penstock.testing import fill, read_all
 
 NOON = 1_700_000_000_000
+ID = "123e4567-e89b-12d3-a456-426614174000"
 
 
 @pytest.fixture
@@ -249,7 +250,12 @@ def test_records_are_written_with_keys_headers_and_times(
 
 @pytest.mark.parametrize(
     ("form", "value", "data"),
-    [("long", 258, bytes([0, 0, 0, 0, 0, 0, 1, 2])), ("json", "x", b'"x"'), ("string", "x", b"x")],
+    [
+        ("long", 258, bytes([0, 0, 0, 0, 0, 0, 1, 2])),
+        ("json", "x", b'"x"'),
+        ("bytes", "x", b"x"),
+        ("uuid", ID, ID.encode()),
+    ],
 )
 def test_records_are_written_in_a_format(
     api: Api, connection: Connection, topic: Callable[..., str], form: str, value: Any, data: bytes
@@ -331,12 +337,14 @@ def test_a_wrong_question_gets_a_reason(
         ({"records": [{"value": 1, "value_base64": "AA=="}]}, 400, "were both given"),
         ({"records": [{}, {"value_base64": "#"}]}, 400, "records[1]: value_base64 is not base64"),
         ({"records": [{"value": {"a": float("nan")}}]}, 400, "records[0]: Out of range float"),
-        ({"records": [{"value": "\ud800"}]}, 400, "records[0]: 'utf-8' codec can't encode"),
+        ({"records": [{"value": "\ud800"}]}, 400, "half of a surrogate pair"),
+        ({"records": [{"headers": {"\ud800": "1"}}]}, 400, "half of a surrogate pair"),
         ({"records": [{"value": 1, "partition": 3}]}, 400, "has no partition 3; it has 0 to 2"),
         ({"records": [{"value": 1, "timestamp": 0}]}, 422, "body, records.0.timestamp"),
         ({"records": [{"value": "x" * 2_000_000}]}, 422, "1 of 1 records were not written"),
         ({"records": [{"value": "x" * 900_000}] * 10}, 413, "at most 8388608 are written"),
         ({"records": [{"value": "x"}], "format": "long"}, 400, "records[0]:"),
+        ({"records": [{"value": "x"}], "format": "uuid"}, 400, "records[0]: badly formed"),
         ({"records": [{"value": "x"}], "format": "auto"}, 400, "'auto' is for reading"),
         ({"records": [{"value": "x"}], "format": "xml"}, 400, "format 'xml' is unknown"),
         ({"records": [{"value": "x"}], "format": "avro"}, 400, "needs a schema registry"),

@@ -179,8 +179,9 @@ LONG = "x" * 250
         ("POST", "/topics", {"name": "a", "replication": 9}, 400, "creating topic 'a'"),
         ("POST", "/topics", {"name": "a", "config": {"x.y": "1"}}, 400, "creating topic 'a'"),
         ("POST", "/topics", {"name": "a", "config": {"x": "a\0b"}}, 422, "should match pattern"),
-        ("POST", "/topics", {"name": "\ud800"}, 422, "unicode"),
-        ("POST", "/topics", {"\ud800": 1, "name": "a"}, 422, "unicode"),
+        ("POST", "/topics", {"name": "\ud800"}, 400, "half of a surrogate pair"),
+        ("POST", "/topics", {"\ud800": 1, "name": "a"}, 400, "half of a surrogate pair"),
+        ("POST", "/topics", {"name": "a", "config": {"x": ["\0"]}}, 422, "should match pattern"),
         ("POST", "/topics", None, 422, "body: Field required"),
         ("PATCH", "/topics/no-such-topic", {}, 400, "nothing to change"),
         ("PATCH", "/topics/no-such-topic", {"partitions": 2}, 404, "there is no topic"),
@@ -192,7 +193,19 @@ LONG = "x" * 250
         ("POST", "/groups/g/reset", {"to": "earliest"}, 404, "there is no consumer group"),
         ("POST", "/groups/g/reset", {"to": "x", "topics": ["a:b"]}, 400, "TOPIC:PARTITION"),
         ("POST", "/groups/g/reset", {"to": "x", "topics": ["a:²"]}, 400, "TOPIC:PARTITION"),
+        *(
+            ("POST", "/groups/g/reset", {"to": to, "topics": ["t"]}, 400, "is out of range")
+            for to in (
+                "9" * 30,
+                "+" + "9" * 30,
+                "-" + "9" * 30,
+                "@" + "9" * 30,
+                "-" + "9" * 30 + "d",
+            )
+        ),
+        ("POST", "/groups/g/reset", {"to": "x"}, 404, "there is no consumer group"),
         ("GET", "/acls?operation=fly", None, 400, "'fly' is not a valid operation"),
+        ("GET", "/acls", None, 501, "this cluster keeps no ACLs"),
     ],
 )
 def test_a_wrong_request_gets_a_reason(
@@ -264,3 +277,17 @@ def test_two_creations_at_once_make_one_topic(api: Api, topic: Callable[..., str
         sent = [threads.submit(api, "POST", "/topics", json=body) for _ in range(4)]
     assert sorted(each.result().status_code for each in sent) == [201, 409, 409, 409]
     assert len(api.changes) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"{", "the body is not JSON"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b"\xff\xfe", "the body is not JSON"),
+        (b"9" * 5000, "the body is not JSON"),
+    ],
+)
+def test_a_body_that_is_not_json_is_refused(api: Api, body: bytes, text: str) -> None:
+    status, detail = api.refused("POST", "/topics", content=body)
+    assert (status, text in detail) == (400, True), detail

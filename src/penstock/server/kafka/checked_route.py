@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -30,12 +31,35 @@ class CheckedRoute(APIRoute):
             for name in request.query_params:
                 if name not in known:
                     raise RefusedRequestError(400, _unknown(name, known))
+            check_body(await request.body())
             try:
                 return await handle(request)
             except RequestValidationError as error:
                 raise RefusedRequestError(422, problems_text(error)) from None
 
         return checked
+
+
+def check_body(body: bytes) -> None:
+    """Refuse a body that is not JSON, and texts that cannot be encoded: some libraries do not check them.
+
+    >>> check_body(b'{"a": "\\ud83d"}')
+    Traceback (most recent call last):
+    penstock.server.problems.RefusedRequestError: the body has half of a surrogate pair, ...
+    """
+    if not body:
+        return
+    try:
+        value = json.loads(body)
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RefusedRequestError(
+            400, "the body has half of a surrogate pair, which is not text; send whole characters"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise RefusedRequestError(400, f"the body is not JSON: {reason}") from None
 
 
 def _parameters(dependant: Dependant) -> list[str]:

@@ -103,7 +103,12 @@ def _target(deployed: Deployed, given: Any) -> tuple[str, Any]:
         return options, None
     if isinstance(options, Mapping) and isinstance(options.get("topic"), str):
         return options["topic"], options.get("connection")
-    sink = ", ".join(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
+    if not isinstance(given, Mapping) or len(given) != 1 or "kafka" in given:
+        raise ConfigError(
+            f"the definition of {deployed.name!r} is not valid: 'dead_letters' is the name of a topic, "
+            "or a sink with its options"
+        )
+    sink = next(iter(given))
     raise RefusedRequestError(
         501,
         f"the dead letters of {deployed.name!r} go to the sink {sink!r}, which only Spark reads, and "

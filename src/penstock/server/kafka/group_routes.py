@@ -28,6 +28,7 @@ from penstock.server.kafka.kafka_names import (
     checked_group,
     checked_topic,
 )
+from penstock.server.kafka.message_range import reset_target
 from penstock.server.paging import page
 from penstock.server.problems import RefusedRequestError
 
@@ -83,9 +84,10 @@ def groups_router(connections: Connections, audit: AuditLog) -> APIRouter:
         Refused while the group has members: they would go on from their positions.
         """
         name = checked_group(group)
+        target = reset_target(body.to)
         chosen = None if body.topics is None else [_chosen(text) for text in body.topics]
         with connections.admin(connection) as admin:
-            plan = admin.plan_reset(name, body.to, chosen)
+            plan = admin.plan_reset(name, target, chosen)
             if not body.dry_run:
                 with _without_members():
                     refuse_members(f"resetting group {name!r}", plan.members)

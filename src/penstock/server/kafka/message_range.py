@@ -22,11 +22,34 @@ def position(text: str) -> Position:
     try:
         given = Position.parse(text)
     except (OverflowError, ValueError):
-        raise ConfigError(f"{text[:100]!r} is out of range") from None
+        raise _out_of_range(text) from None
     most = _LATEST_TIME if given.kind == "time" else _LARGEST
     if not (text.isascii() and 0 <= given.value <= most):
-        raise ConfigError(f"{text[:100]!r} is out of range for a position")
+        raise _out_of_range(text)
     return given
+
+
+def reset_target(text: str) -> str:
+    """Return where a group is to go on; refuse numbers that Kafka does not have.
+
+    >>> reset_target("+10"), reset_target("earliest")
+    ('+10', 'earliest')
+    """
+    try:
+        position(text.removeprefix("+") if text[1:].isdecimal() else text)
+    except OutOfRangeError:
+        raise
+    except ConfigError:
+        return text  # the plan raises what is allowed
+    return text
+
+
+class OutOfRangeError(ConfigError):
+    """A position with a number that is too large or too small."""
+
+
+def _out_of_range(text: str) -> OutOfRangeError:
+    return OutOfRangeError(f"{text[:100]!r} is out of range for a position")
 
 
 def range_of(

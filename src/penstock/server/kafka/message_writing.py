@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +20,8 @@ from penstock.server.problems import RefusedRequestError
 MOST_RECORDS = 500
 _MOST_BYTES = 8 * 1024 * 1024
 _DELIVERY = 10_000
+# Values that JSON has only as text.
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {"uuid": UUID, "bytes": str.encode}
 Base64 = Annotated[str, Field(max_length=_MOST_BYTES)]
 
 
@@ -165,7 +168,8 @@ def _payload(
     if value is None:
         return None
     if form is not None:
-        return form.encode(value, topic)
+        read = _FROM_TEXT.get(form.name)
+        return form.encode(read(value) if read and isinstance(value, str) else value, topic)
     if isinstance(value, str):
         return value.encode()
     return PlainJson().encode(value)

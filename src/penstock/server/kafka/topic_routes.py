@@ -30,9 +30,8 @@ Viewer = Annotated[Access, Depends(requires(Role.VIEWER))]
 Admins = Annotated[Access, Depends(requires(Role.ADMIN))]
 SettingName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._-]+$")]
 # NUL would end the text inside of librdkafka.
-SettingValue = (
-    Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")] | bool | int | float | list[str]
-)
+SettingText = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
+SettingValue = SettingText | bool | int | float | list[SettingText]
 
 
 class NewTopic(BaseModel):
