@@ -41,7 +41,7 @@ class CheckedRoute(APIRoute):
 
 
 def check_body(body: bytes) -> None:
-    """Refuse a body that is not JSON, and texts that cannot be encoded: some libraries do not check them.
+    r"""Refuse a body that is not JSON, and texts that cannot be encoded: some libraries do not check.
 
     >>> check_body(b'{"a": "\\ud83d"}')
     Traceback (most recent call last):

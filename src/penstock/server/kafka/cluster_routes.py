@@ -8,12 +8,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from penstock.control.roles import Role
+from penstock.errors import TerminalError
 from penstock.kafka import AclFilter
+from penstock.kafka.error_table import group
+from penstock.kafka.kafka_errors import code_of
 from penstock.server.caller import requires
 from penstock.server.kafka.checked_route import CheckedRoute
 from penstock.server.kafka.connections import ConnectionName, Connections
 from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, Cursor, Limit
 from penstock.server.paging import after, page
+from penstock.server.problems import RefusedRequestError
 
 Word = Annotated[str | None, Query(max_length=300)]
 
@@ -52,7 +56,12 @@ def cluster_router(connections: Connections) -> APIRouter:
         wanted = AclFilter(principal, operation, resource, name, permission, pattern, host)
         first = after(cursor)
         with connections.admin(connection) as admin:
-            rules = sorted((list(asdict(rule).values()), rule) for rule in admin.acls(wanted))
+            try:
+                rules = sorted((list(asdict(rule).values()), rule) for rule in admin.acls(wanted))
+            except TerminalError as error:
+                if code_of(error) in group("forbidden").codes:
+                    raise
+                raise RefusedRequestError(501, str(error)) from error
         later = [each for each in rules if not isinstance(first, list) or each[0] > first]
         return page(later[: limit + 1], limit, lambda each: each[0], lambda each: asdict(each[1]))
 

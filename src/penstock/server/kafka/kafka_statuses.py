@@ -29,7 +29,7 @@ _CONFLICTS = frozenset(
 )
 _MISSING = group("missing topic").codes | group("missing").codes
 _FORBIDDEN = group("forbidden").codes
-_UNSUPPORTED = group("not supported").codes | {KafkaError.SECURITY_DISABLED}
+_UNSUPPORTED = group("not supported").codes
 _BY_CODE = ((_CONFLICTS, 409), (_MISSING, 404), (_FORBIDDEN, 403), (_UNSUPPORTED, 501))
 
 
@@ -54,8 +54,6 @@ def status_of(error: PenstockError) -> int | None:
     if isinstance(error, RefusedRequestError | NotFoundError):
         return None
     code = code_of(error)
-    if code is None and error.__cause__ is not None:
-        code = code_of(error.__cause__)
     for codes, status in _BY_CODE:
         if code in codes:
             return status
