@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock import engine, jobs
-from penstock.cli.dead_letter_choice import Choice, Stage, choice, named
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, counted, print_json, print_table, say, write
 from penstock.cli.pipelines import with_cluster
+from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, choice, named
 from penstock.errors import ConfigError
 from penstock.pipeline import Pipeline, read_pipeline
 

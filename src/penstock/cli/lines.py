@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from penstock.errors import ConfigError, RecordError, nearest
+from penstock.formats.json_text import text_or_base64
 from penstock.record import Headers, Record
 
 if TYPE_CHECKING:
@@ -172,17 +173,3 @@ def _listed(value: Any) -> list[Any]:
 def _named(name: str, value: bytes | None) -> dict[str, str | None]:
     shown = text_or_base64(value)
     return {f"{name}_base64": shown["base64"]} if isinstance(shown, dict) else {name: shown}
-
-
-def text_or_base64(value: bytes | None) -> Any:
-    """Return bytes for JSON: text where they are UTF-8, otherwise base64 in an object that says so.
-
-    >>> text_or_base64(b"abc"), text_or_base64(bytes([255]))
-    ('abc', {'base64': '/w=='})
-    """
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(value).decode()}

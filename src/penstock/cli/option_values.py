@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from penstock.cli.lines import text_or_base64
 from penstock.errors import ConfigError, FormatError, nearest
 from penstock.formats import FORMATS, Format, find_format
-from penstock.formats.format_values import Shape, shape
+from penstock.formats.json_text import json_text
 
 
 def _floating(text: bytes) -> float:
@@ -104,20 +102,6 @@ def format_to_write(name: str) -> ValueFormat:
     return _find(name, "Producer", writable)
 
 
-def json_text(value: Any) -> bytes:
-    """Return JSON for any value that a format can read, even if JSON has no representation for it.
-
-    >>> json_text(1), json_text({"a": [b"x", float("inf")]})
-    (b'1', b'{"a":["x","inf"]}')
-    """
-    try:
-        data = find_format("json").encode(value)
-    except FormatError:
-        return json.dumps(_simple(value), ensure_ascii=False, separators=(",", ":")).encode()
-    # The format writes a scalar as an array of one.
-    return data[1:-1] if shape(value) is Shape.SCALAR else data
-
-
 def _find(name: str, client: str, allowed: Any) -> ValueFormat:
     if name.lower() in _WITH_REGISTRY:
         raise ConfigError(
@@ -128,19 +112,3 @@ def _find(name: str, client: str, allowed: Any) -> ValueFormat:
     if name.lower() not in allowed:
         raise ConfigError(f"--format {name} is unknown; {nearest(name, allowed)}")
     return ValueFormat(find_format(name))
-
-
-def _simple(value: Any) -> Any:
-    """Return a value that Python's json supports: bytes as text or base64, other types as text."""
-    if isinstance(value, Mapping):
-        return {str(_simple(key)): _simple(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | Set):
-        return [_simple(each) for each in value]
-    for spread in ("to_pydict", "to_pylist", "to_numpy", "tolist"):
-        if hasattr(value, spread):
-            return _simple(getattr(value, spread)())
-    if isinstance(value, bytes):
-        return text_or_base64(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None if math.isnan(value) else str(value)
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

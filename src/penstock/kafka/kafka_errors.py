@@ -13,6 +13,7 @@ from penstock.errors import (
     AbortableError,
     BrokerUnavailableError,
     ConfigError,
+    NotFoundError,
     PenstockError,
     SetupError,
     TerminalError,
@@ -107,7 +108,7 @@ def code_of(error: BaseException) -> int | None:
     return cause.args[0].code() if isinstance(cause, KafkaException) else None
 
 
-def topic_missing(topic: str, existing: Sequence[str]) -> ConfigError:
+def topic_missing(topic: str, existing: Sequence[str]) -> NotFoundError:
     """Return the error for a topic that does not exist, with the topics that were probably meant."""
     close = get_close_matches(topic, existing, n=3, cutoff=0.5)
     if close:
@@ -117,7 +118,7 @@ def topic_missing(topic: str, existing: Sequence[str]) -> ConfigError:
         hint = f"the cluster has: {', '.join(sorted(existing)[:_SHOWN])}{more}"
     else:
         hint = "the cluster has none yet"
-    return ConfigError(
+    return NotFoundError(
         f"there is no topic {topic!r}; {hint}; make it with: penstock topics create {topic}"
     )
 

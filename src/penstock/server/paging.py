@@ -35,7 +35,7 @@ def after(cursor: str | None) -> Any:
         return None
     try:
         return json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConfigError(
             f"{cursor[:40]!r} is not a cursor; give the 'next' of the page before, or none"
         ) from None

@@ -5,10 +5,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.cli.lines import Draft, LineReader
-from penstock.cli.option_values import ValueFormat, format_to_read, format_to_write, json_text
+from penstock.cli.option_values import ValueFormat, format_to_read, format_to_write
 from penstock.cli.printing import Output, Printer
 from penstock.errors import ConfigError, FormatError, RecordError
 from penstock.formats import FORMATS, find_format
+from penstock.formats.json_text import json_text
 from penstock.record import Record
 
 UUID = b"123e4567-e89b-12d3-a456-426614174000"

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, Message
 
 from penstock import Connection, Producer
 from penstock.errors import ConfigError, PenstockError, QueueFullError, TerminalError
+from penstock.kafka.producing.arguments import headers_of
 
 AWAY = Connection(brokers="127.0.0.1:1")
 Made = Callable[..., tuple[Producer, "FakeClient"]]
@@ -156,3 +157,11 @@ def test_records_on_their_way_keep_their_producer(made: Made) -> None:
     fake.poll(0)
     gc.collect()
     assert held() is None
+
+
+@pytest.mark.parametrize(
+    "headers", [{"\ud800": "a"}, {"a": "\ud800"}, [("é", b"1"), ("\udfff", None)]]
+)
+def test_half_of_a_surrogate_pair_in_a_header_is_refused(headers: Any) -> None:
+    with pytest.raises(ConfigError, match="half of a surrogate pair is not text"):
+        headers_of(headers)

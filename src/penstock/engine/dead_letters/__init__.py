@@ -1,8 +1,27 @@
-"""Dead letters after they were written: read them back, replay them through their pipeline, drop them."""
+"""Dead letters after they were written: read them back, replay them through their pipeline, drop them.
 
-from penstock.engine.dead_letters.dead_letter_store import DeadLetterStore
-from penstock.engine.dead_letters.letter import DeadLetter
-from penstock.engine.dead_letters.replay import Replayed, replay
-from penstock.engine.dead_letters.replay_lock import alone
+The names are loaded when they are first used: letters in a topic are read without Spark.
+"""
 
-__all__ = ["DeadLetter", "DeadLetterStore", "Replayed", "alone", "replay"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.lazy_imports import loads_late
+
+if TYPE_CHECKING:
+    from penstock.engine.dead_letters.dead_letter_store import DeadLetterStore as DeadLetterStore
+    from penstock.engine.dead_letters.letter import DeadLetter as DeadLetter
+    from penstock.engine.dead_letters.replay import Replayed as Replayed
+    from penstock.engine.dead_letters.replay import replay as replay
+    from penstock.engine.dead_letters.replay_lock import alone as alone
+
+_PLACES = {
+    "DeadLetter": "letter",
+    "DeadLetterStore": "dead_letter_store",
+    "Replayed": "replay",
+    "alone": "replay_lock",
+    "replay": "replay",
+}
+__all__ = [*_PLACES]  # noqa: PLE0604
+__getattr__ = loads_late(__name__, _PLACES)

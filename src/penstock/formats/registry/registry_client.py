@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from penstock.errors import ConfigError, nearest
+from penstock.errors import ConfigError, NotFoundError, nearest
 from penstock.formats.registry.http import RefusedError, Tls, addresses, credentials
 from penstock.formats.registry.oauth import OAuth
 from penstock.formats.registry.registry_model import LEVELS, Registered, Schema
@@ -121,7 +121,7 @@ class Registry:
         """Give the schema with an id."""
         if found := self.find(schema_id):
             return found
-        raise ConfigError(
+        raise NotFoundError(
             f"the registry at {self.url} has no schema with id {schema_id}: "
             "is this the registry that the records were written with?"
         )
@@ -205,6 +205,18 @@ class Registry:
         path = f"/config/{_quoted(subject)}" if subject else "/config"
         self._ask("PUT", path, f"subject {subject!r}", {"compatibility": level})
 
+    def delete(self, subject: str, *, permanent: bool = False) -> list[int]:
+        """Delete a subject with all its versions; return their numbers.
+
+        Readers still find its schemas by their ids, unless it is permanent, which takes two steps: some
+        registries delete permanently only what was deleted before.
+        """
+        path = f"/subjects/{_quoted(subject)}{'?permanent=true' if permanent else ''}"
+        versions = list(self._ask("DELETE", path, f"subject {subject!r}"))
+        for cache in (self._ids, self._lookups, self._versions, self._latest, self._schemas):
+            cache.clear()
+        return versions
+
     def _version(self, subject: str, version: str, form: str) -> Registered:
         path = f"/subjects/{_quoted(subject)}/versions/{version}{_form(form)}"
         body = self._ask("GET", path, f"version {version} of subject {subject!r}")
@@ -226,7 +238,8 @@ class Registry:
 
     def _refused(self, no: RefusedError, what: str) -> NoReturn:
         advice = _ADVICE.get(no.status, "check the address of the registry")
-        raise ConfigError(
+        kind = NotFoundError if no.status == 404 else ConfigError
+        raise kind(
             f"the registry at {self.url} refuses {what} (HTTP {no.status}): {no.reason}; {advice}"
         ) from no
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from penstock.errors import ConfigError, PenstockError, TerminalError
+from penstock.errors import NotFoundError, PenstockError, TerminalError
 from penstock.kafka.admin.admin_calls import AdminCalls
 from penstock.kafka.admin.admin_model import GroupDescription, GroupDetail, GroupInfo, GroupPosition
 from penstock.kafka.admin.lookup import Watermarks, existing
@@ -52,7 +52,7 @@ def look_up(ask: AdminCalls, group: str) -> GroupDescription:
         close = get_close_matches(group, [g.name for g in list_groups(ask)], n=3, cutoff=0.5)
         nearest = f"the nearest: {', '.join(close)}"
         hint = nearest if close else "'penstock groups list' shows them all"
-        raise ConfigError(f"there is no consumer group {group!r}; {hint}")
+        raise NotFoundError(f"there is no consumer group {group!r}; {hint}")
     return description
 
 

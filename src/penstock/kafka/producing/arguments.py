@@ -84,7 +84,22 @@ def headers_of(given: HeadersLike | None) -> HeaderList | None:
     for name, value in headers:
         if not isinstance(name, str) or type(value) not in TAKEN:
             raise _no_headers(f"{kind(name)} with {kind(value)}")
+        # Half of a surrogate pair ends the process: librdkafka's binding (2.16) does not check the name.
+        if not (_is_unicode(name) and (not isinstance(value, str) or _is_unicode(value))):
+            raise ConfigError(
+                f"header {name!r}: {value!r} is not allowed: half of a surrogate pair is not text"
+            )
     return headers or None
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def topic_of(given: Any) -> str:

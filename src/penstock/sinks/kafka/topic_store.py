@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Connection
 from penstock.encode.format_options import JSON_FORMAT
-from penstock.kafka import Admin, Consumer, Producer
-from penstock.kafka.consuming.loops import read_span
-from penstock.pipeline import Batch, Offsets, Opening, Writer
+from penstock.kafka import Admin
+from penstock.kafka.topic_records import TopicRecords
+from penstock.pipeline import Batch, Opening, Writer
 from penstock.pipeline.record_store import NewRecord, RecordStore, StoredRecord
 from penstock.sinks.kafka.kafka_writer import KafkaWriter
 
@@ -27,7 +27,7 @@ class TopicStore(RecordStore):
 
     def __init__(self, sink: KafkaSink, source: Connection) -> None:
         self._sink = sink
-        self._connection = sink.connection or source
+        self._records = TopicRecords(sink.connection or source, sink.topic)
 
     def open(self, opening: Opening) -> Writer:
         """Return what writes whole records."""
@@ -36,41 +36,12 @@ class TopicStore(RecordStore):
         return _RecordWriter(self._sink.model_copy(update=update), opening)
 
     def read(self) -> Iterator[StoredRecord]:
-        """Return records as far as transactions have ended, then the others.
-
-        A transaction that is open hides what comes after it, also what is not part of any transaction.
-        """
-        topic = self._sink.topic
-        with Admin(self._connection) as admin:
-            if not admin.topic_ids([topic]):
-                return
-            ends = admin.latest(admin.partitions([topic]))
-            position = admin.earliest(ends)
-        yield from self._read(position, ends, is_settled=True)
-        left = {where: offset for where, offset in position.items() if offset < ends[where]}
-        yield from self._read(left, ends, is_settled=False)
-
-    def _read(
-        self, position: Offsets, ends: Offsets, *, is_settled: bool
-    ) -> Iterator[StoredRecord]:
-        """Read from these offsets on, and move them to the end of what was read."""
-        if not position:
-            return
-        isolation = "read_committed" if is_settled else "read_uncommitted"
-        with Consumer(self._connection, isolation_level=isolation) as consumer:
-            for records in read_span(consumer, dict(position), ends):
-                for record in records:
-                    position[record.topic, record.partition] = record.offset + 1
-                    yield StoredRecord(record, is_settled)
+        """Return records as far as transactions have ended, then the others."""
+        return (StoredRecord(*each) for each in self._records.read())
 
     def append(self, records: Iterable[NewRecord]) -> None:
         """Send records, and wait until all in-sync replicas have them."""
-        topic = self._sink.topic
-        with Admin(self._connection) as admin:
-            size = max(admin.largest_record(topic) or 0, 1_000_000)
-        with Producer(self._connection, acks="all", message_max_bytes=size) as producer:
-            for record in records:
-                producer.produce(topic, record.key, record.value, headers=record.headers)
+        self._records.append(records)
 
 
 class _RecordWriter(KafkaWriter):

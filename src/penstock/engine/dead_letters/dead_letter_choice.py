@@ -1,4 +1,4 @@
-"""The selection of dead letters of a command: by id, stage, error text, and time."""
+"""A selection of dead letters: by id, stage, error text, and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from penstock.engine.dead_letters import DeadLetter
+    from penstock.engine.dead_letters.letter import DeadLetter
 
 
 class Stage(str, Enum):
@@ -67,10 +67,11 @@ def choice(
     until: str | None,
 ) -> Choice:
     """Return the selection that the options describe."""
-    return Choice(ids, stage, error, _moment(since, "--since"), _moment(until, "--until"))
+    return Choice(ids, stage, error, moment(since, "--since"), moment(until, "--until"))
 
 
-def _moment(text: str | None, option: str) -> datetime | None:
+def moment(text: str | None, option: str) -> datetime | None:
+    """Return the time that an option of this name gives; without a zone it is in UTC."""
     if text is None:
         return None
     try:

@@ -1,0 +1,180 @@
+"""Dead letters of a deployment: list, show and drop. A replay needs Spark, and is refused."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from penstock.control.roles import Role
+from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, moment, named
+from penstock.engine.dead_letters.letter import DeadLetter
+from penstock.errors import ConfigError, NotFoundError
+from penstock.server.caller import Caller, require
+from penstock.server.kafka.checked_route import CheckedRoute
+from penstock.server.kafka.connections import Connections
+from penstock.server.kafka.dead_letter_topic import Deployed, FindDeployed, letters_of
+from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, AuditLog, Cursor, Limit
+from penstock.server.kafka.kafka_statuses import with_status
+from penstock.server.kafka.message_values import ValueReader
+from penstock.server.paging import after, page
+from penstock.server.problems import RefusedRequestError
+
+Deployment = Annotated[str, Path(alias="name", description="The deployment's name.")]
+LetterId = Annotated[str, Path(alias="id", max_length=400, description="As the list has it.")]
+Time = Annotated[str, Field(max_length=100)]
+_BYTES = 1_000_000
+
+
+class LetterFilter(BaseModel):
+    """Which dead letters: those that agree with everything that is given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    stage: Stage | None = None
+    error: str | None = Field(default=None, max_length=1000, description="A part of the error.")
+    since: Time | None = Field(default=None, description="ISO-8601, included.")
+    until: Time | None = Field(default=None, description="ISO-8601, excluded.")
+
+    def choice(self, ids: tuple[str, ...] = ()) -> Choice:
+        """Return the selection."""
+        since, until = moment(self.since, "since"), moment(self.until, "until")
+        return Choice(ids, self.stage, self.error, since, until)
+
+
+class Drop(LetterFilter):
+    """Which dead letters to drop; `all` for every one that waits."""
+
+    ids: list[Annotated[str, Field(max_length=400)]] = Field(default=[], max_length=1000)
+    all: bool = False
+
+
+def dead_letters_router(find: FindDeployed, connections: Connections, audit: AuditLog) -> APIRouter:
+    """Return the routes of dead letters; `find` returns a deployment by its name."""
+    router = APIRouter(
+        prefix="/deployments/{name}/dead-letters", tags=["dead letters"], route_class=CheckedRoute
+    )
+    dropping = Lock()
+
+    def found(caller: Caller, name: str, role: Role) -> Deployed:
+        deployed = find(name)
+        require(caller, role, deployed.labels)
+        return deployed
+
+    @router.get("")
+    def list_letters(
+        caller: Caller,
+        name: Deployment,
+        *,
+        stage: Stage | None = None,
+        error: Annotated[str | None, Query(max_length=1000)] = None,
+        since: Annotated[str | None, Query(max_length=100)] = None,
+        until: Annotated[str | None, Query(max_length=100)] = None,
+        limit: Limit = DEFAULT_LIMIT,
+        cursor: Cursor = None,
+    ) -> dict[str, Any]:
+        """Return the dead letters that were neither replayed nor dropped, the oldest first."""
+        deployed = found(caller, name, Role.VIEWER)
+        wanted = LetterFilter(stage=stage, error=error, since=since, until=until).choice()
+        first = _first(cursor)
+        with with_status():
+            letters = letters_of(deployed, connections.find).waiting()
+        ids = {letter.full_id: shown for shown, letter in named(letters)}
+        later = sorted((x for x in wanted.of(letters) if _key(x) > first), key=_key)
+        return page(later[: limit + 1], limit, _key, lambda x: _summary(x, ids[x.full_id]))
+
+    @router.get("/{id}")
+    def show_letter(caller: Caller, name: Deployment, letter_id: LetterId) -> Response:
+        """Return one dead letter with the whole record."""
+        deployed = found(caller, name, Role.VIEWER)
+        with with_status():
+            waiting = letters_of(deployed, connections.find, letter_id).waiting()
+        document = _document(_chosen(Choice((letter_id,)), waiting)[-1])
+        return Response(orjson.dumps(document), media_type="application/json")
+
+    @router.post("/drop")
+    def drop_letters(caller: Caller, name: Deployment, body: Drop) -> dict[str, int]:
+        """Mark dead letters as dropped; the records stay in the topic."""
+        deployed = found(caller, name, Role.OPERATOR)
+        wanted = body.choice(tuple(body.ids))
+        if wanted == Choice() and not body.all:
+            raise ConfigError(
+                "say which dead letters to drop: ids, stage, error, since, until, or all: true"
+            )
+        with with_status(), dropping:
+            log = letters_of(deployed, connections.find)
+            dropped = log.drop(_chosen(wanted, log.waiting()))
+        detail = body.model_dump(mode="json", exclude_defaults=True)
+        audit(caller.user, "dead-letters.drop", name, dropped=dropped, **detail)
+        return {"dropped": dropped}
+
+    @router.post("/replay")
+    def replay_letters(caller: Caller, name: Deployment) -> None:
+        """Refuse: a replay runs the pipeline."""
+        found(caller, name, Role.OPERATOR)
+        raise RefusedRequestError(
+            501,
+            "a replay runs the pipeline on Spark, which this server does not have: run 'penstock "
+            "deadletters replay FILE' with the definition, where its state folder is",
+        )
+
+    return router
+
+
+def _chosen(choice: Choice, letters: list[DeadLetter]) -> list[DeadLetter]:
+    known = {name for letter in letters for name in (letter.id, letter.full_id)}
+    if missing := [name for name in choice.ids if name not in known]:
+        raise NotFoundError(
+            f"there is no dead letter {missing[0]!r} that waits; list them to see their ids"
+        )
+    return choice.of(letters)
+
+
+def _key(letter: DeadLetter) -> list[Any]:
+    at = letter.timestamp.timestamp() if letter.timestamp else 0.0
+    where = [letter.topic, letter.partition, letter.offset, letter.epoch, letter.batch]
+    return [at, *where]
+
+
+def _first(cursor: str | None) -> list[Any]:
+    key = after(cursor)
+    if key is None:
+        return []
+    kinds = (float, str, int, int, int, int)
+    if isinstance(key, list) and [type(each) for each in key] == list(kinds):
+        return key
+    raise ConfigError(
+        f"{str(cursor)[:40]!r} is not a cursor of dead letters; give the 'next' of the page before"
+    )
+
+
+def _summary(letter: DeadLetter, shown_id: str) -> dict[str, Any]:
+    return {
+        "id": shown_id,
+        "pipeline": letter.pipeline,
+        "stage": letter.stage,
+        "error_type": letter.error_type,
+        "error": letter.error,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "time": letter.timestamp.isoformat() if letter.timestamp else None,
+        "epoch": letter.epoch,
+        "batch": letter.batch,
+    }
+
+
+def _document(letter: DeadLetter) -> dict[str, Any]:
+    values = ValueReader()
+    return {
+        **_summary(letter, letter.id),
+        "key": values.read(letter.key, letter.topic).document(_BYTES),
+        "value": values.read(letter.value, letter.topic).document(_BYTES),
+        "headers": [
+            {"name": name, "value": values.read(data, letter.topic).document(_BYTES)}
+            for name, data in letter.headers
+        ],
+    }

@@ -1,0 +1,120 @@
+"""The dead letters of a deployment, where they are in a topic: read and dropped without Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from penstock.config import Connection, find_connection, resolve_references
+from penstock.control.store.control_store import ControlStore
+from penstock.control.store.rows import Kind
+from penstock.engine.dead_letters.letter import DeadLetter, as_headers, from_record
+from penstock.engine.dead_letters.letter_log import LetterLog
+from penstock.errors import ConfigError
+from penstock.kafka.topic_records import TopicRecords
+from penstock.pipeline.derived_names import dead_letters_of
+from penstock.server.kafka.kafka_names import checked_topic
+from penstock.server.problems import RefusedRequestError
+
+_MOST = 200_000
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the routes of dead letters need of a deployment: its definition, with secrets, and labels."""
+
+    name: str
+    definition: Mapping[str, Any] = field(repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+FindDeployed = Callable[[str], Deployed]
+
+
+def deployed_in(store: ControlStore) -> FindDeployed:
+    """Return what finds deployments in the store."""
+
+    def find(name: str) -> Deployed:
+        row = store.deployments.find(name)
+        opened = store.secrets.opened(name, row.spec)
+        data = opened if isinstance(opened, Mapping) else {}
+        definition = data.get("definition") if row.kind is Kind.JOB else data
+        if not isinstance(definition, Mapping):
+            raise ConfigError(f"deployment {name!r} is not a pipeline: it has no dead letters")
+        return Deployed(name, definition, row.labels)
+
+    return find
+
+
+class DeadLetterTopic(LetterLog):
+    """The letters of a topic. Keys, values and headers are left out but for letters of one id."""
+
+    def __init__(self, connection: Connection, topic: str, whole: str | None = None) -> None:
+        super().__init__()
+        self._topic = topic
+        self._records = TopicRecords(connection, topic)
+        self._whole = whole
+
+    def _load(self) -> Iterator[DeadLetter]:
+        deadline = time.monotonic() + _SECONDS
+        for count, (record, is_settled) in enumerate(self._records.read()):
+            if count >= _MOST or time.monotonic() > deadline:
+                raise RefusedRequestError(
+                    501,
+                    f"topic {self._topic!r} has too many dead letters to be read by the server; use "
+                    "'penstock deadletters list FILE', and drop or replay some of them",
+                )
+            letter = from_record(record)
+            if letter and (is_settled or letter.is_note):
+                yield letter if self._is_whole(letter) else _slim(letter)
+
+    def _append(self, notes: Sequence[DeadLetter]) -> None:
+        self._records.append((note.key, note.value, as_headers(note)) for note in notes)
+
+    def _is_whole(self, letter: DeadLetter) -> bool:
+        return self._whole is not None and self._whole in (letter.id, letter.full_id)
+
+
+def letters_of(
+    deployed: Deployed, find_default: Callable[[], Connection], whole: str | None = None
+) -> DeadLetterTopic:
+    """Return the dead letters of a deployment; refuse those that are in a table."""
+    definition = deployed.definition
+    given = resolve_references(definition.get("dead_letters"))
+    topic, connection = _target(deployed, given)
+    connection = connection if connection is not None else definition.get("connection")
+    found = find_default() if connection is None else find_connection(connection)
+    return DeadLetterTopic(found, checked_topic(topic), whole)
+
+
+def _target(deployed: Deployed, given: Any) -> tuple[str, Any]:
+    """Return the topic, and the connection of its own where it has one."""
+    if given is None:
+        return dead_letters_of(str(deployed.definition.get("name", deployed.name))), None
+    if isinstance(given, str):
+        return given, None
+    options = given.get("kafka") if isinstance(given, Mapping) and len(given) == 1 else None
+    if isinstance(options, str):
+        return options, None
+    if isinstance(options, Mapping) and isinstance(options.get("topic"), str):
+        return options["topic"], options.get("connection")
+    if not isinstance(given, Mapping) or len(given) != 1 or "kafka" in given:
+        raise ConfigError(
+            f"the definition of {deployed.name!r} is not valid: 'dead_letters' is the name of a topic, "
+            "or a sink with its options"
+        )
+    sink = next(iter(given))
+    raise RefusedRequestError(
+        501,
+        f"the dead letters of {deployed.name!r} go to the sink {sink!r}, which only Spark reads, and "
+        "this server has none: run 'penstock deadletters list FILE' with its definition",
+    )
+
+
+def _slim(letter: DeadLetter) -> DeadLetter:
+    return msgspec.structs.replace(letter, key=None, value=None, headers=[])
