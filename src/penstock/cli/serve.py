@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -22,6 +22,8 @@ from penstock.control.store import ControlStore
 from penstock.errors import TerminalError
 from penstock.server.api_server import ApiServer
 from penstock.server.app import create_app
+from penstock.server.kafka.connections import Connections
+from penstock.server.kafka.kafka_routers import kafka_routers
 from penstock.server.listening import listen
 from penstock.server.supervisor import Supervisor, worker_command
 
@@ -87,10 +89,11 @@ def serve(
     tls, settings = options.tls(), options.settings()
     if settings.workers:
         require_worker()
-    with open_store(options.store, options.keys) as opened:
+    with open_store(options.store, options.keys) as opened, closing(Connections()) as connections:
         settings.require_safe(users=sum(not user.disabled for user in opened.users.all()))
         socket = listen(settings.host, options.port or 0)
-        api = ApiServer(create_app(opened, settings), socket, tls, access_log=access_log)
+        app = create_app(opened, settings, kafka_routers(connections, opened))
+        api = ApiServer(app, socket, tls, access_log=access_log)
         supervisor = _supervisor(opened, options, settings.workers)
         with signals(supervisor) as wanted:
             api.start()
