@@ -52,6 +52,10 @@ class FilesImport(Import):
     main_option = "folder"
     topic_names = frozenset({"file"})
 
+    # A commit waits for the brokers: few of them make large files faster.
+    max_records: int = Field(
+        default=100_000, ge=1, description="The most records of one transaction, about."
+    )
     folder: str = Field(
         min_length=1,
         description="The folder, which all tasks can read; or one in an object store, as in "
