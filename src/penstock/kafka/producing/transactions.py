@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -13,6 +14,8 @@ from penstock.kafka.handle import Handle, Partition
 from penstock.retry import retry
 
 _PAUSE = 0.05
+# A topic to ask about, and how long a broker may take to answer, in seconds.
+_KNOWN_TO_ALL, _TO_CONNECT = "__transaction_state", 2.0
 
 
 class Transactions:
@@ -27,6 +30,10 @@ class Transactions:
         """Fence every earlier producer with the same id, and abort what it left open; once."""
         if self._ready:
             return
+        # The client asks for the coordinator at once, and again after half a second if no broker was
+        # connected by then. Waiting for a connection first takes some milliseconds.
+        with suppress(KafkaException):
+            self._client.list_topics(_KNOWN_TO_ALL, timeout=min(timeout, _TO_CONNECT))
         self._try("starting transactions", timeout, self._client.init_transactions)
         self._ready = True
 
