@@ -11,6 +11,7 @@ from penstock.config import Connection
 from penstock.errors import FencedError
 from penstock.kafka import Admin
 from penstock.kafka.producing.record_transaction import Transaction
+from penstock.pipeline import CLAIMED, Mark
 from penstock.sinks.kafka import claiming
 from penstock.sinks.kafka.claiming import Claim, stored_marks
 from penstock.sinks.kafka.kafka_marks import Marks, note_of
@@ -87,3 +88,31 @@ def test_a_later_epoch_is_never_replaced_by_an_earlier_one(
     with pytest.raises(FencedError, match="the sink has epoch 8, this process has 7"):
         earlier._at(others[0])
     assert epochs(connection, scopes) == {8}
+
+
+def test_a_claim_that_continues_an_epoch_keeps_the_mark_of_each_partition(
+    connection: Connection, scopes: Any
+) -> None:
+    whole, others = scopes
+    Claim(connection, "p", 7).make(whole, others)
+    for number, each in enumerate(others):
+        with Transaction(connection, each.transaction, {}) as task:
+            task.begin()
+            marks = Marks(connection, each.group)
+            (span,) = each.spans
+            end = span._replace(start=0, end=10 + number)
+            marks.commit(task, {end: note_of(f"p~7~{3 + number}~{number}", 0)})
+            marks.close()
+    # One takes over, and another one from it.
+    Claim(connection, "p", 9, {7}).make(whole, others)
+    Claim(connection, "p", 11, {7, 9}).make(whole, others)
+
+    kept = [stored_marks(connection, each.group, each.partitions) for each in others]
+    for number, (each, found) in enumerate(zip(others, kept, strict=True)):
+        stored = found[each.partitions[0]]
+        assert (stored.mark, stored.offset) == (Mark(11, 3 + number, number), 10 + number)
+    # An epoch of its own claims without the writes of others.
+    Claim(connection, "p", 13, {3}).make(whole, others)
+    assert epochs(connection, scopes) == {13}
+    kept = [stored_marks(connection, each.group, each.partitions) for each in others]
+    assert {one.mark.batch for found in kept for one in found.values()} == {CLAIMED}

@@ -85,7 +85,8 @@ class Claim:
         if before is None:
             return span, self._note(self._mark, span.start)
         start, written = _begin(before), before.written
-        if written.epoch in self._continues:
+        # The claim of the whole comes first, and has carried over what the scope of a partition finds.
+        if written.epoch in self._continues or written.epoch == self._mark.epoch:
             note = self._note(written._replace(epoch=self._mark.epoch), start)
         else:
             note = self._note(self._mark, start, written)
