@@ -1,12 +1,33 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from penstock.control.store import ControlStore
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an empty store and its keys, which was migrated once."""
+    folder = tmp_path_factory.mktemp("control")
+    ControlStore.at(folder / "control.sqlite", folder / "keys").close()
+    return folder
+
+
+@pytest.fixture
+def control_store(tmp_path: Path, empty_store: Path) -> Iterator[ControlStore]:
+    """A store in a file for each test: a copy of the empty one."""
+    for file in empty_store.iterdir():
+        shutil.copy(file, tmp_path)
+    opened = ControlStore.at(tmp_path / "control.sqlite", tmp_path / "keys")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

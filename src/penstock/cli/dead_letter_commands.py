@@ -249,17 +249,8 @@ def _edited(
 
 def _document(letter: DeadLetter) -> dict[str, Any]:
     return {
-        "id": letter.id,
-        "pipeline": letter.pipeline,
-        "stage": letter.stage,
-        "error_type": letter.error_type,
-        "error": letter.error,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
+        **letter.described(),
         "time": _time(letter),
-        "epoch": letter.epoch,
-        "batch": letter.batch,
         "key": _text(letter.key),
         "value": _text(letter.value),
         "headers": {name: _text(value) for name, value in letter.headers},

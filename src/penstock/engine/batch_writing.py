@@ -224,10 +224,12 @@ class Splitting:
         self._most = most
         # A process that was taken over from may still write its plan: each number has its own.
         self._name = f"{batch.id}~{batch.epoch}"
+        self._earlier: list[str] = []
 
     def begun(self) -> bool:
         """Return whether an earlier run of this batch was split."""
-        return bool(self._plans())
+        self._earlier = self._plans()
+        return bool(self._earlier)
 
     def run(self) -> Written:
         """Write all parts and return what became of the whole."""
@@ -239,7 +241,7 @@ class Splitting:
 
     def forget(self) -> None:
         """Remove what was written down, once the batch cannot come back."""
-        for name in self._plans():
+        for name in {*self._earlier, self._name}:
             self._folder.remove(name)
 
     def _take(self, plan: _Plan) -> None:
@@ -292,7 +294,7 @@ class Splitting:
         self._save(plan)
 
     def _load(self) -> _Plan:
-        if (plans := self._plans()) and (text := self._folder.read(plans[-1])):
+        if text := self._folder.read([self._name, *self._earlier][-1]):
             return msgspec.json.decode(text, type=_Plan)
         return _Plan([_Part(half) for half in halves(spans_in(self._batch.ranges))])
 

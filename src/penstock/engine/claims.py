@@ -77,21 +77,18 @@ class Claims:
         asked = [writer for writer in self._both if self.used or writer.sink.names_by_label]
         return max(map(_epoch, asked), default=-1)
 
-    def claim(self, epoch: int, continues: Container[int] = ()) -> LastWrite | None:
-        """Claim an epoch in both sinks; return the last write of rows before it.
-
-        `continues` are earlier numbers of the same epoch.
-        """
+    def claim(self, epoch: int) -> LastWrite | None:
+        """Claim a new epoch in both sinks; return the last write of rows before it."""
         if not self.used:
             return None
         self.prepare()
-        rows, _ = (writer.claim(epoch, continues) for writer in self._both)
+        rows, _ = (writer.claim(epoch) for writer in self._both)
         return rows
 
     def hold(self, epoch: int, continues: Container[int] = ()) -> bool:
         """Claim an epoch that goes on in a sink that does not know it; return whether there is one.
 
-        The epoch has a new number, or the table was replaced.
+        The epoch has a new number, and `continues` the earlier ones, or the table was replaced.
         """
         if not self.used:
             return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from penstock.engine.checkpoint import Epoch, Planned
 from penstock.pipeline import (
@@ -23,7 +23,9 @@ from penstock.pipeline import (
     Partition,
     Pipeline,
     Ranges,
+    renumbered,
 )
+from penstock.pipeline.batch import AnyNumbered
 
 
 class Stamp(NamedTuple):
@@ -48,9 +50,6 @@ class Stamp(NamedTuple):
         """Return the stamp in the metadata of a commit; None if it is not from a pipeline."""
         match = re.fullmatch(r"penstock (\d{1,18}) (-?\d{1,18})", metadata)
         return cls(int(match[1]), int(match[2])) if match else None
-
-
-_Numbered = TypeVar("_Numbered", Stamp, Mark)
 
 
 class Committed(NamedTuple):
@@ -89,9 +88,8 @@ class ResumePoint:
             return commit
         return commit._replace(stamp=self._current(commit.stamp))
 
-    def _current(self, mark: _Numbered) -> _Numbered:
-        earlier = self._epoch.earlier if self._epoch else ()
-        return mark._replace(epoch=self.number) if mark.epoch in earlier else mark
+    def _current(self, mark: AnyNumbered) -> AnyNumbered:
+        return renumbered(mark, self.number, self._epoch.earlier if self._epoch else ())
 
     def of_now(self, offsets: Mapping[Partition, int]) -> Offsets:
         """Return the offsets that mean something: not those of a topic that was recreated since."""

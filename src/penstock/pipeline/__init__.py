@@ -10,6 +10,7 @@ from penstock.pipeline.batch import (
     Ranges,
     is_repetition,
     refuse_claim,
+    renumbered,
 )
 from penstock.pipeline.component import (
     FAILED,
@@ -56,4 +57,5 @@ __all__ = [
     "parse_pipeline",
     "read_pipeline",
     "refuse_claim",
+    "renumbered",
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from typing_extensions import Self
 
 from penstock.errors import FencedError
 from penstock.pipeline.source_log import Partition
@@ -35,6 +38,29 @@ class Mark(NamedTuple):
     epoch: int
     batch: int
     part: int
+
+
+class Numbered(Protocol):
+    """Something of an epoch: a mark, or a stamp of a commit."""
+
+    @property
+    def epoch(self) -> int:
+        """Return the number of the epoch."""
+        ...
+
+    def _replace(self, *, epoch: int) -> Self: ...
+
+
+AnyNumbered = TypeVar("AnyNumbered", bound=Numbered)
+
+
+def renumbered(mark: AnyNumbered, number: int, earlier: Container[int]) -> AnyNumbered:
+    """Return a mark of an epoch with the number that the epoch has now; others as they are.
+
+    >>> renumbered(Mark(7, 3, 0), 9, {7}), renumbered(Mark(6, 3, 0), 9, {7})
+    (Mark(epoch=9, batch=3, part=0), Mark(epoch=6, batch=3, part=0))
+    """
+    return mark._replace(epoch=number) if mark.epoch in earlier else mark
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Container
 from dataclasses import replace
 
-from penstock.pipeline import CLAIMED, LastWrite, Mark, refuse_claim
+from penstock.pipeline import CLAIMED, LastWrite, Mark, refuse_claim, renumbered
 from penstock.pipeline.values import ranges_as_json, ranges_from_json
 
 
@@ -27,12 +27,8 @@ def claimed(
     refuse_claim(last, mark, pipeline)
     if last is None:
         return LastWrite(mark)
-
-    def of_now(known: Mark) -> Mark:
-        return known._replace(epoch=epoch) if known.epoch in continues else known
-
-    marks = {place: of_now(last.mark_of(place)) for place in last.ranges}
-    newest = max(marks.values(), default=of_now(last.mark))
+    marks = {place: renumbered(last.mark_of(place), epoch, continues) for place in last.ranges}
+    newest = max(marks.values(), default=renumbered(last.mark, epoch, continues))
     return replace(last, mark=newest if newest.epoch == epoch else mark, marks=marks)
 
 

@@ -111,10 +111,6 @@ class HostedRun:
         """Return whether it was asked to stop."""
         return self._asked.is_set()
 
-    def wait(self, timeout: float) -> bool:
-        """Wait until it is over, at most `timeout` seconds; return whether it is."""
-        return self._ended.wait(timeout)
-
     def _live(self) -> None:
         try:
             runnable = self._runnable = self._started()

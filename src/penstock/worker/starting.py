@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import yaml
@@ -17,8 +16,6 @@ from penstock.jobs.job_definition import remove_state
 from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
 from penstock.worker.hosted_run import Runnable
-
-Counted = Callable[[str], None]
 
 
 @dataclass(frozen=True)

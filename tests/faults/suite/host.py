@@ -32,6 +32,15 @@ def environment(point: str = "", clock: float = 0.0) -> dict[str, str]:
     return os.environ | own | {"JAVA_TOOL_OPTIONS": _SHORT_LIVED}
 
 
+def family_of(pid: int) -> list[psutil.Process]:
+    """Return a process and all below it: Python, Java and Spark's workers; none if it has ended."""
+    try:
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
 class Host:
     """One process with the pipelines of a world in it."""
 
@@ -97,12 +106,7 @@ class Host:
 
     def signal_all(self, number: signal.Signals) -> None:
         """Send a signal to Python, to Java and to Spark's workers."""
-        try:
-            top = psutil.Process(self.process.pid)
-            family = [top, *top.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        for process in family:
+        for process in family_of(self.process.pid):
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 

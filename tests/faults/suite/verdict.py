@@ -76,7 +76,7 @@ def _verdict(
     again, corrected = Counter(handled["again"]), set(handled["corrected"])
     for n in range(sent):
         _compare(found, n, rows[n], counted[n] - again[n], is_corrected=n in corrected)
-    found.behind = _behind(world, sink)
+    found.behind = behind(world, sink)
     return found
 
 
@@ -106,7 +106,7 @@ def _letters(connection: object, topic: str) -> Iterable[DeadLetter]:
             yield letter
 
 
-def _behind(world: World, sink: str) -> int:
+def behind(world: World, sink: str) -> int:
     with Admin(world.setting.connection) as admin:
         committed = admin.committed(world.of(sink).name)
         ends = admin.latest(admin.partitions([world.setting.name]))

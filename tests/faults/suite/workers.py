@@ -15,7 +15,8 @@ from pathlib import Path
 
 import psutil
 import yaml
-from tests.faults.suite.host import ROOT
+from tests.faults.suite.host import ROOT, family_of
+from tests.faults.suite.verdict import behind
 from tests.faults.suite.world import World
 from tests.services.postgres import Postgres
 
@@ -53,15 +54,8 @@ class WorkerProcess:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def family(self) -> list[psutil.Process]:
-        try:
-            top = psutil.Process(self.pid)
-            return [top, *top.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
     def send(self, number: signal.Signals, only_java: bool = False) -> None:
-        for process in self.family():
+        for process in family_of(self.pid):
             with suppress(psutil.NoSuchProcess):
                 if not only_java or process.name() == "java":
                     process.send_signal(number)
@@ -216,9 +210,7 @@ class Workers:
 
     def caught_up(self) -> bool:
         """Return whether the groups of all deployments are at the end of the topic."""
-        from tests.faults.suite.verdict import _behind
-
-        return all(_behind(self.world, sink) == 0 for sink in self.world.sinks)
+        return all(behind(self.world, sink) == 0 for sink in self.world.sinks)
 
     def stop(self) -> None:
         """End all workers in order."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,22 +19,10 @@ YAML = {"Content-Type": "application/yaml"}
 PASSWORD = "correct horse 1"
 
 
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an empty store and its keys."""
-    folder = tmp_path_factory.mktemp("control")
-    ControlStore.at(folder / "control.sqlite", folder / "keys").close()
-    return folder
-
-
 @pytest.fixture
-def store(tmp_path: Path, empty_store: Path) -> Iterator[ControlStore]:
-    for file in empty_store.iterdir():
-        shutil.copy(file, tmp_path)
-    opened = ControlStore.at(tmp_path / "control.sqlite", tmp_path / "keys")
-    opened.users = Users(opened.database, Cost(n=16))
-    yield opened
-    opened.close()
+def store(control_store: ControlStore) -> ControlStore:
+    control_store.users = Users(control_store.database, Cost(n=16))
+    return control_store
 
 
 Api = Callable[..., TestClient]

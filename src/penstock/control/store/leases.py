@@ -134,8 +134,7 @@ class Leases:
         The generation and round are those that ran, where they may differ from the claimed ones.
         """
         ended = {"worker": FREE, "lease_until": self._now, "lapses": 0}
-        versions = {"generation": generation, "round": round}
-        given = {name: value for name, value in versions.items() if value is not None}
+        given = _given(generation=generation, round=round)
         held = self._mine(deployment, worker, token)
         return self._did(held.values(**ended, **given, **self._seen(state, error)))
 
@@ -152,8 +151,7 @@ class Leases:
         restarts: int | None = None,
     ) -> bool:
         """Store what the holder observes; return whether it still is the holder."""
-        optional = {"generation": generation, "round": round, "restarts": restarts}
-        given = {name: value for name, value in optional.items() if value is not None}
+        given = _given(generation=generation, round=round, restarts=restarts)
         progress = {"lapses": 0} if state == State.RUNNING.value else {}
         held = self._mine(deployment, worker, token)
         return self._did(held.values(**given, **progress, **self._seen(state, error)))
@@ -204,3 +202,8 @@ class Leases:
             return {"state": state, **({} if state == FAILED else {"error": None})}
         shown = mask(error)[:_LONGEST_ERROR].replace("\x00", "")
         return {"state": state, "error": shown, "failed": self._now}
+
+
+def _given(**optional: int | None) -> dict[str, int]:
+    """Return the columns that were given."""
+    return {name: value for name, value in optional.items() if value is not None}

@@ -88,6 +88,22 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
             return self.id, self.about.epoch, self.about.batch
         return self.id, self.epoch, self.batch
 
+    def described(self) -> dict[str, Any]:
+        """Return what is known of the letter, without the record itself, for JSON."""
+        return {
+            "id": self.id,
+            "pipeline": self.pipeline,
+            "stage": self.stage,
+            "error_type": self.error_type,
+            "error": self.error,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "time": self.timestamp.isoformat() if self.timestamp else None,
+            "epoch": self.epoch,
+            "batch": self.batch,
+        }
+
     def restored(self) -> DeadLetter:
         """Return the letter of a plan's note, as it is to be replayed."""
         return msgspec.structs.replace(self, stage="", error_type="", error="")

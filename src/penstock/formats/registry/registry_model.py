@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
-LEVELS = (
+Level = Literal[
     "BACKWARD",
     "BACKWARD_TRANSITIVE",
     "FORWARD",
@@ -15,7 +15,8 @@ LEVELS = (
     "FULL",
     "FULL_TRANSITIVE",
     "NONE",
-)
+]
+LEVELS: tuple[str, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,19 +152,7 @@ def _first(cursor: str | None) -> list[Any]:
 
 
 def _summary(letter: DeadLetter, shown_id: str) -> dict[str, Any]:
-    return {
-        "id": shown_id,
-        "pipeline": letter.pipeline,
-        "stage": letter.stage,
-        "error_type": letter.error_type,
-        "error": letter.error,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "time": letter.timestamp.isoformat() if letter.timestamp else None,
-        "epoch": letter.epoch,
-        "batch": letter.batch,
-    }
+    return {**letter.described(), "id": shown_id}
 
 
 def _document(letter: DeadLetter) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from penstock.server.kafka.kafka_names import (
     after_name,
     checked_group,
     checked_topic,
+    page_by_name,
 )
 from penstock.server.kafka.message_range import reset_target
-from penstock.server.paging import page
 from penstock.server.problems import RefusedRequestError
 
 Viewer = Annotated[Access, Depends(requires(Role.VIEWER))]
@@ -71,9 +71,8 @@ def groups_router(connections: Connections, audit: AuditLog) -> APIRouter:
         """Return groups by name."""
         first = after_name(cursor)
         with connections.admin(connection) as admin:
-            groups = admin.groups()
-        wanted = [g for g in groups if g.name > first and contains.lower() in g.name.lower()]
-        return page(wanted[: limit + 1], limit, lambda group: group.name, asdict)
+            groups = {group.name: group for group in admin.groups()}
+        return page_by_name(groups, contains, first, limit, lambda name: asdict(groups[name]))
 
     @router.post("/groups/{group:path}/reset")
     def reset_group(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Protocol
 
 from fastapi import Path, Query
 
 from penstock.errors import ConfigError
-from penstock.server.paging import DEFAULT, MOST, after
+from penstock.server.paging import DEFAULT, MOST, after, page
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SHOWN = 100
@@ -66,6 +67,18 @@ def checked_group(name: str) -> str:
             f"{name[:_SHOWN]!r} is not the name of a group; allowed: 1 to 255 printable characters"
         )
     return name
+
+
+def page_by_name(
+    names: Iterable[str], contains: str, first: str, limit: int, shown: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Return a page of the names after `first` that contain a text, in the order they come in.
+
+    >>> page_by_name(["Ann", "Bob"], "b", "", 10, shown=lambda name: {"name": name})
+    {'items': [{'name': 'Bob'}], 'next': None}
+    """
+    wanted = [name for name in names if name > first and contains.lower() in name.lower()]
+    return page(wanted[: limit + 1], limit, str, shown)
 
 
 def after_name(cursor: str | None) -> str:

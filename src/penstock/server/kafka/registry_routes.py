@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,26 +10,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.control.roles import Access, Role
 from penstock.errors import ConfigError
 from penstock.formats.registry import Registered, Registry
+from penstock.formats.registry.registry_model import Level
 from penstock.server.caller import requires
 from penstock.server.kafka.checked_route import CheckedRoute
 from penstock.server.kafka.connections import Connections
-from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, AuditLog, Cursor, Limit, after_name
-from penstock.server.paging import page
+from penstock.server.kafka.kafka_names import (
+    DEFAULT_LIMIT,
+    AuditLog,
+    Cursor,
+    Limit,
+    after_name,
+    page_by_name,
+)
 
 Viewer = Annotated[Access, Depends(requires(Role.VIEWER))]
 Admins = Annotated[Access, Depends(requires(Role.ADMIN))]
 Subject = Annotated[str, Path(alias="subject", description="The subject's name.")]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
 SchemaId = Annotated[int, Path(alias="id", ge=0, le=2**31 - 1)]
-Level = Literal[
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-    "NONE",
-]
 
 
 class Compatibility(BaseModel):
@@ -54,8 +52,7 @@ def registry_router(connections: Connections, audit: AuditLog) -> APIRouter:
         """Return subjects by name."""
         first = after_name(cursor)
         subjects = sorted(connections.fresh_registry().subjects())
-        wanted = [s for s in subjects if s > first and contains.lower() in s.lower()]
-        return page(wanted[: limit + 1], limit, str, lambda subject: {"name": subject})
+        return page_by_name(subjects, contains, first, limit, lambda name: {"name": name})
 
     @router.get("/schemas/{id}")
     def show_schema(_caller: Viewer, schema_id: SchemaId) -> dict[str, Any]:

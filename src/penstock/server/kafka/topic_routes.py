@@ -22,9 +22,9 @@ from penstock.server.kafka.kafka_names import (
     TopicName,
     after_name,
     checked_topic,
+    page_by_name,
     refuse_internal,
 )
-from penstock.server.paging import page
 
 Viewer = Annotated[Access, Depends(requires(Role.VIEWER))]
 Admins = Annotated[Access, Depends(requires(Role.ADMIN))]
@@ -70,9 +70,8 @@ def topics_router(connections: Connections, audit: AuditLog) -> APIRouter:
         """Return topics by name, those of Kafka itself on request."""
         first = after_name(cursor)
         with connections.admin(connection) as admin:
-            topics = admin.topics(internal=internal)
-        wanted = [t for t in topics if t.name > first and contains.lower() in t.name.lower()]
-        return page(wanted[: limit + 1], limit, lambda topic: topic.name, asdict)
+            topics = {topic.name: topic for topic in admin.topics(internal=internal)}
+        return page_by_name(topics, contains, first, limit, lambda name: asdict(topics[name]))
 
     @router.post("/topics", status_code=201)
     def create_topic(

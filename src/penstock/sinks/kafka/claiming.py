@@ -16,7 +16,15 @@ from penstock.config import Connection
 from penstock.errors import FencedError
 from penstock.kafka import GroupOffsets
 from penstock.kafka.producing.record_transaction import Transaction
-from penstock.pipeline import CLAIMED, LastWrite, Mark, Partition, is_repetition, refuse_claim
+from penstock.pipeline import (
+    CLAIMED,
+    LastWrite,
+    Mark,
+    Partition,
+    is_repetition,
+    refuse_claim,
+    renumbered,
+)
 from penstock.pipeline.source_log import Span
 from penstock.sinks.kafka.kafka_marks import Marks, marks_in, note_of
 from penstock.sinks.kafka.task_marks import Stored, TaskScope
@@ -84,12 +92,11 @@ class Claim:
         before = stored.get((span.topic, span.partition))
         if before is None:
             return span, self._note(self._mark, span.start)
-        start, written = _begin(before), before.written
-        # The claim of the whole comes first, and has carried over what the scope of a partition finds.
-        if written.epoch in self._continues or written.epoch == self._mark.epoch:
-            note = self._note(written._replace(epoch=self._mark.epoch), start)
-        else:
-            note = self._note(self._mark, start, written)
+        start, own = _begin(before), self._mark
+        written = renumbered(before.written, own.epoch, self._continues)
+        # Also where the claim of the whole, which comes first, has carried the write over already.
+        continues = written.epoch == own.epoch
+        note = self._note(written, start) if continues else self._note(own, start, written)
         return span._replace(start=start, end=before.offset), note
 
     def _note(self, mark: Mark, start: int, before: Mark | None = None) -> str:
