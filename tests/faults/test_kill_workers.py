@@ -55,8 +55,8 @@ def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
                 for event in events:
                     workers.perform(event)
             eventually(workers.caught_up, timeout=2 * PATIENCE, every=0.5)
+            workers.stop()  # which reports what was not yet reported
             counted = {name: store.counters.get(name).records for name in workers.names}
-            workers.stop()
     found = verdicts(world, workers.tally, defaultdict(lambda: defaultdict(list)), load.sent)
     assert all(each.is_exact for each in found), found
     assert counted == dict.fromkeys(workers.names, load.sent)
