@@ -101,12 +101,12 @@ def ensure_topic(
     admin: Admin, name: str, partitions: int | None, config: Mapping[str, object]
 ) -> bool:
     """Create a topic if it is missing; return whether it was. Another process may do the same."""
-    if name in {topic.name for topic in admin.topics()}:
+    if admin.topic_ids([name]):
         return False
     try:
         admin.create_topic(name, partitions, config=config)
     except PenstockError:
-        if name not in {topic.name for topic in admin.topics()}:
+        if not admin.topic_ids([name]):
             raise
     return True
 
