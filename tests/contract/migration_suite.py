@@ -20,16 +20,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from tests.contract.apart import run_apart
 
+from penstock.control.liveness import this_process
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
 from penstock.control.store.migrations import migration
 from penstock.control.store.migrations.migration import NEWEST, current_version
 from penstock.control.store.migrations.versions import v001_job_store
+from penstock.control.store.migrations.versions.v001_job_store import JOBS
 from penstock.control.store.rows import Desired, Kind
 from penstock.control.store.tables import METADATA
 from penstock.errors import SetupError
-from penstock.jobs.job_row import JOBS
-from penstock.jobs.liveness import this_process
 
 V1 = Path(__file__).parents[1] / "unit/control/data/jobs-v1.sqlite"
 """Made by `penstock.jobs.Store` of the commit before the control plane."""

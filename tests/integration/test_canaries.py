@@ -23,15 +23,16 @@ from penstock.cli import log_output, main
 from penstock.config import Connection, find_connection, secrets
 from penstock.config.logs import event_logger
 from penstock.config.secrets import MaskingFilter, is_secret_key, mask_event, mask_mapping
+from penstock.control.job_spec import JobSpec, pipeline_of
+from penstock.control.store.rows import Desired
+from penstock.control.stored_functions import serialize
 from penstock.embedded.home import NodePlace, State
 from penstock.embedded.security import Security
 from penstock.engine.reasons import failure, refusal
 from penstock.errors import PenstockError, RefusedError
 from penstock.formats.registry import OAuth, Registry, Tls
 from penstock.jobs import Store
-from penstock.jobs.job_definition import Description, pipeline_of
-from penstock.jobs.job_store import JobRow
-from penstock.jobs.serialization import serialize
+from penstock.jobs.job_definition import Description
 from penstock.pipeline import Pipeline, parse_pipeline
 
 MARK = "cnry"
@@ -133,7 +134,7 @@ def test_no_object_shows_one() -> None:
         Security(protocol="sasl_plaintext", users={"a": canary()}, key_password=canary()),
         State("c", [NodePlace(1, "d", 1, 2, 3)], canary(), {"a": canary()}),
         Description.of_pipeline(DEFINITION),
-        JobRow("n", "1", "me", 1.0, DEFINITION, {}),
+        JobSpec(DEFINITION, {}, "1"),
     ]
     for each in [*parts, *others]:
         assert clean(repr(each), str(each), f"{each}", repr([each]), repr({"a": each}))
@@ -270,9 +271,10 @@ def test_no_failure_no_dead_letter_and_no_row_of_the_job_store_has_one(
     assert clean(refusal(RefusedError(text)))
     store = Store.default()
     data = serialize(DEFINITION)
-    store.add(JobRow("canaries", "1", "me", 1.0, data, {"as_table": False}))
-    store.note("canaries", text)
-    store.failed("canaries", text)
+    store.put("canaries", JobSpec(data, {"as_table": False}, "1"), Desired.RUNNING)
+    store.control.events.add("canaries", "failed", text)
+    lease = store.control.leases.claim("canaries", "a-worker")
+    store.control.leases.release("canaries", "a-worker", lease.token, "FAILED", text)
     assert MARK in pipeline_of(store.get("canaries").definition).sink.password.get_secret_value()
     for command in (["list"], ["list", "--json"], ["show", "canaries"], ["show", "canaries", "--json"],
                     ["logs", "canaries"], ["stats"], ["stats", "--json"]):  # fmt: skip
@@ -282,8 +284,7 @@ def test_no_failure_no_dead_letter_and_no_row_of_the_job_store_has_one(
     assert clean(shown.out, shown.err)
     files = list(Path(str(Path.cwd().parent / "home")).rglob("*.sqlite"))
     for row in _rows(files[0]):
-        # The definition itself must be complete to be started again: its file is the user's alone.
-        assert clean({name: value for name, value in row.items() if name != "definition"})
+        assert clean(row)
     assert files[0].stat().st_mode & 0o077 == 0
 
 

@@ -20,8 +20,9 @@ from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, messages, print_json, print_table, say
 from penstock.config.printable import printable
 from penstock.config.secrets import mask_mapping
+from penstock.control.store.rows import FAILED, Desired
 from penstock.embedded import jars
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from threading import Event
@@ -102,7 +103,7 @@ def create_job(
             schema=schema,
             delivery=delivery,
         )
-    is_new = store_job(jobs.Store.default(), description)
+    is_new = store_job(jobs.Store.default(), description, Desired.RUNNING)
     say(
         f"{description.name} is {'created' if is_new else 'updated'}; "
         f"to run it: penstock jobs run {description.name}"
@@ -195,7 +196,7 @@ def job_stats(names: Names = None, watch: Watch = False, as_json: JsonOption = F
 @app.command("show")
 def show_job(name: Name, as_json: JsonOption = False) -> None:
     """Show a job's definition, secrets masked."""
-    from penstock.jobs.serialization import shown  # noqa: PLC0415
+    from penstock.control.stored_functions import shown  # noqa: PLC0415
 
     (job,) = _chosen(jobs.Store.default(), [name])
     definition = mask_mapping(shown(job.definition))
@@ -248,15 +249,13 @@ def run_jobs(names: Names = None) -> None:
     Ctrl-C lets the current batches finish and stops; the next run resumes from there. A second Ctrl-C
     exits immediately: the next run repeats those batches.
     """
-    from penstock.jobs.supervisor import supervisor  # noqa: PLC0415
-
     store = jobs.Store.default()
-    _chosen(store, names or ())
+    chosen = [job.name for job in _chosen(store, names)] if names else []
     fetch_shown(jars.SPARK_GROUPS)
     with interruptible() as interrupted, ExitStack() as stack:
         stack.callback(engine.stop_session)
-        _run(store, names or (), interrupted)
-        supervisor.stop_all()
+        _run(store, chosen, interrupted)
+        store.hosting.leave()
     if interrupted.is_set():
         raise typer.Exit(130)
 
@@ -264,16 +263,19 @@ def run_jobs(names: Names = None) -> None:
 def _run(store: jobs.Store, names: Sequence[str], interrupted: Event) -> None:
     from penstock.jobs.job_display import as_line, as_table  # noqa: PLC0415
 
-    started: dict[str, jobs.Job] = {}
     console = messages()
     say(f"running {', '.join(names) if names else 'all jobs'} of {store.place}; Ctrl-C stops")
+    for job in _chosen(store, names):
+        _ask_to_run(store, job)
+    store.hosting.take(names)
+    failures: dict[str, str | None] = {}
     with Live(console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
         last_printed = 0.0
         while not interrupted.is_set():
-            _start_more(store, names, started, interrupted)
-            if names and all(job.wait(0) for job in started.values()):
+            rows = [job for job in store.all() if not names or job.name in names]
+            _report_failures(rows, failures)
+            if names and not any(_should_run(job) for job in rows):
                 return
-            rows = [kept for kept in store.all() if kept.name in started]
             if console.is_terminal:
                 live.update(as_table(rows))
             elif time.monotonic() - last_printed >= _LINES_EVERY:
@@ -283,26 +285,26 @@ def _run(store: jobs.Store, names: Sequence[str], interrupted: Event) -> None:
             interrupted.wait(1.0)
 
 
-def _start_more(
-    store: jobs.Store, names: Sequence[str], started: dict[str, jobs.Job], interrupted: Event
-) -> None:
-    from penstock.jobs.job_store import JobRunsElsewhereError  # noqa: PLC0415
+def _ask_to_run(store: jobs.Store, job: JobRow) -> None:
+    """Ask for a job that is stopped, and once more for one that has failed."""
+    if job.is_alive or job.desired is Desired.DELETED:
+        return
+    store.want(job.name, Desired.RUNNING)
+    if job.state == FAILED:
+        store.control.deployments.restart(job.name, by=store.user)
 
-    for kept in store.all():
-        wanted = not names or kept.name in names or kept.id in names
-        if kept.name in started or not wanted or kept.is_alive or interrupted.is_set():
-            continue
-        job = jobs.Job(store, kept.name)
-        try:
-            started[kept.name] = job.start()
-        except JobRunsElsewhereError:
-            continue
-        # A job that cannot start does not prevent the others from running.
-        except PenstockError as error:
-            started[kept.name] = job
-            store.failed(kept.name, str(error))
-            store.note(kept.name, f"cannot start: {error}")
-            say(f"{kept.name} cannot start: {error}")
+
+def _should_run(job: JobRow) -> bool:
+    return job.desired is Desired.RUNNING and job.state != FAILED
+
+
+def _report_failures(rows: Sequence[JobRow], reported: dict[str, str | None]) -> None:
+    """Print why jobs have failed; the others go on."""
+    for job in rows:
+        failure = job.last_error if job.state == FAILED and not job.is_alive else None
+        if failure is not None and reported.get(job.name) != failure:
+            say(f"{job.name} has failed: {failure}")
+        reported[job.name] = failure
 
 
 def _sink_name(sink: Any) -> str:

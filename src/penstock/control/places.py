@@ -10,13 +10,20 @@ from penstock.control.store import ControlStore
 
 STORE, KEYS = "PENSTOCK_STORE", "PENSTOCK_STORE_KEYS"
 """The environment variables of the store's file or URL, and of the file with its keys."""
+JOBS = "PENSTOCK_JOBS"
+"""The variable that named the store of jobs before it was that of the control plane."""
 SUPERVISED = "PENSTOCK_SUPERVISED"
 """The variable of workers that a server started; its value is the place of their store."""
 
 
 def store_place(given: str | None = None) -> str:
     """Return the file or URL of the store: the given one, the environment's, or the user's own."""
-    return given or os.environ.get(STORE) or str(data_dir() / "control.sqlite")
+    named = given or os.environ.get(STORE) or os.environ.get(JOBS)
+    if named:
+        return named
+    place, earlier = data_dir() / "control.sqlite", data_dir() / "jobs.sqlite"
+    # A file of a release before the control plane is taken over where it is.
+    return str(earlier if earlier.exists() and not place.exists() else place)
 
 
 def open_store(

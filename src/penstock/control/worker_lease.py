@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 
+from penstock.control.liveness import clock
 from penstock.control.store.leases import Stalled
 from penstock.control.store.rows import FREE, RunRow
 from penstock.errors import FencedError, TransientError
-from penstock.jobs.liveness import clock
 
 Clock = Callable[[], float]
 MARGIN = 0.1

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.config.logs import event_logger
-from penstock.engine import Progress, Running, State, start
+from penstock.control.job_spec import pipeline_of
+from penstock.control.store.rows import Desired
+from penstock.engine import Progress, State
 from penstock.errors import ConfigError
-from penstock.jobs.job_definition import pipeline_of, remove_state
 from penstock.jobs.job_display import as_html, as_line, watch
 from penstock.jobs.job_store import JobRow, Store
 from penstock.jobs.job_table import Reader, Table
-from penstock.jobs.liveness import SILENT, clock
 from penstock.jobs.statistics import table_of
-from penstock.jobs.supervisor import supervisor
 from penstock.kafka import Consumer
 from penstock.sinks.memory import MemorySink
 
@@ -23,8 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from penstock.pipeline import Pipeline
-
-log = event_logger(__name__)
+    from penstock.worker.hosted_run import HostedRun
 
 
 class Job:
@@ -39,10 +35,7 @@ class Job:
         self.name = name
         self._table = table
         self._consumer: Consumer | None = None
-        self._running: Running | None = None
-        self._starts = False
-        # When the store last confirmed that this process runs the job, by `liveness.clock`.
-        self._confirmed = 0.0
+        self._run: HostedRun | None = None
         self._pipeline: Pipeline | None = None
 
     # -- queries
@@ -52,7 +45,7 @@ class Job:
         """Return the stored row of the job."""
         stored = self.store.get(self.name)
         if stored is None:
-            raise ConfigError(f"the job {self.name!r} was cancelled and does not exist any more")
+            raise self._gone()
         return stored
 
     @property
@@ -64,15 +57,17 @@ class Job:
     def pipeline(self) -> Pipeline:
         """Return the pipeline that does the job's work; its functions are loaded."""
         if self._pipeline is None:
-            stored = self.row
-            self.store.require_trust(stored)
-            self._pipeline = pipeline_of(stored.definition, trusted=True)
+            spec = self.store.spec(self.name)
+            if spec is None:
+                raise self._gone()
+            self.store.require_trust(self.name, spec)
+            self._pipeline = pipeline_of(spec.definition, trusted=True)
         return self._pipeline
 
     @property
     def state(self) -> State:
         """Return the state of the job."""
-        return self.progress().state if self._running else State(self.row.shown_state)
+        return State(self.now().shown_state)
 
     @property
     def table(self) -> Table:
@@ -100,23 +95,27 @@ class Job:
 
     def progress(self) -> Progress:
         """Return the engine's progress since this process started the job."""
-        if self._running is None:
+        run = self._running
+        progress = run.progress() if run else None
+        if progress is None:
             raise ConfigError(f"the job {self.name!r} does not run in this process")
-        return self._running.progress()
+        return progress
 
     def stats(self) -> pd.Series:
         """Return the job's row of `job_stats()`."""
         return table_of([self.now()]).iloc[0]
 
     def now(self) -> JobRow:
-        """Return the stored row, with the current state and lag."""
-        if self._running is not None:
-            self.beat()
-        return self.row
+        """Return the stored row, with the current state and lag if this process runs it."""
+        row, run = self.row, self._running
+        progress = run.progress() if run else None
+        if run is None or progress is None:
+            return row
+        return replace(row, state=run.observed().state, lag=progress.total_lag, is_alive=True)
 
     def __repr__(self) -> str:
         row = self.store.get(self.name)
-        return f"<Job {as_line(row)}>" if row else f"<Job {self.name} cancelled>"
+        return f"<Job {as_line(self.now())}>" if row else f"<Job {self.name} cancelled>"
 
     def _repr_html_(self) -> str:
         return as_html(self.now())
@@ -127,93 +126,56 @@ class Job:
 
     # -- running
 
-    def start(self) -> Job:
-        """Run the job in this process, from where it stopped."""
-        if self.runs_here:
-            return self
-        pipeline = self.pipeline
-        self.store.take(self.name)
-        self._confirmed, self._running, self._starts = clock(), None, True
-        supervisor.watch(self)  # heartbeats come from now on: Spark may take a minute to start
-        try:
-            count = partial(self.store.count, self.name)
-            self._running = start(pipeline, on_batch=count, before_batch=self._require_ownership)
-        except BaseException:
-            supervisor.forget(self.name)
-            self.store.seen(self.name, State.STOPPED, 0)
-            raise
-        finally:
-            self._starts = False
-        self.store.note(self.name, "started")
-        return self
-
-    def _require_ownership(self) -> None:
-        """Raise if another process took the job over while this one was stopped or suspended."""
-        if clock() - self._confirmed > SILENT / 2:
-            self.store.require_owner(self.name)
-
-    def beat(self) -> Progress | None:
-        """Write a heartbeat, without calling Kafka or Spark; return None if another process owns it."""
-        progress = self._running.progress() if self._running else Progress(self.name)
-        began = clock()
-        if not self.store.seen(self.name, progress.state, progress.total_lag):
-            return None
-        self._confirmed = began
-        return progress
+    @property
+    def _running(self) -> HostedRun | None:
+        """Return the run in this process; it is another one after a change of the definition."""
+        hosted = self.store.hosted
+        run = hosted.run_of(self.name) if hosted else None
+        return run if run is not None and not run.is_over else None
 
     @property
     def runs_here(self) -> bool:
         """Return whether this process runs it."""
-        return self._starts or (self._running is not None and self._running.is_active)
+        return self._running is not None
+
+    def start(self) -> Job:
+        """Run the job in this process, from where it stopped."""
+        if self.runs_here:
+            return self
+        _ = self.pipeline  # mistakes, and code that must not be loaded, are reported first
+        self._run = self.store.hosting.start(self.name, self)
+        return self
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job ends, at most `timeout` seconds; return whether it has ended."""
-        return self._running is None or self._running.wait(timeout)
+        """Wait until the job ends, at most `timeout` seconds; return whether it has ended.
+
+        A job that failed raises its error.
+        """
+        run = self._running or self._run
+        if run is None:
+            return True
+        if not run.wait(timeout):
+            return False
+        if run.error is not None:
+            raise run.error
+        return True
 
     def stop(self) -> None:
         """Stop after the current batch; the job stays stored and resumes at the next start."""
-        if self.end() and self.store.get(self.name) is not None:
-            self.store.seen(self.name, State.STOPPED, 0)
-            self.store.note(self.name, "stopped")
+        if self.store.hosted is not None:
+            self.store.hosted.stop(self.name)
 
     def cancel(self) -> None:
         """End the job and delete it; its table and its group's offsets are kept.
 
         A job that another process runs is ended by that process, within seconds.
         """
-        here = self.end()
-        if here or not self.row.is_alive:
-            self.forget()
-        else:
+        hosted = self.store.hosted
+        if hosted is None or not hosted.stop(self.name, Desired.DELETED):
             self.store.cancel(self.name)
 
-    def end(self, grace: float | None = None) -> bool:
-        """Stop the job in this process; return whether it was running."""
-        running, self._running = self._running, None
-        if running is None:
-            return False
-        supervisor.forget(self.name)
-        running.stop() if grace is None else running.stop(grace)
-        return True
-
-    def forget(self) -> None:
-        """Delete the job's definition, counters and checkpoint, without loading code."""
-        remove_state(self.row.definition)
-        self.store.remove(self.name)
-
-    def end_cancelled(self) -> None:
-        """End a job that was cancelled by another process, and delete it."""
-        self.end()
-        if self.store.get(self.name) is not None:
-            self.forget()
-
-    def end_lost(self) -> None:
-        """End a job that another process took over, without finishing its batch."""
-        log.warning("job_lost", job=self.name, store=self.store.place)
-        self.end(grace=0.0)
-        self.store.note(
-            self.name, f"stopped in process {os.getpid()}: another process runs the job"
-        )
+    def _gone(self) -> ConfigError:
+        return ConfigError(f"the job {self.name!r} was cancelled and does not exist any more")
 
     def __enter__(self) -> Job:
         return self

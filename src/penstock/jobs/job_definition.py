@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from penstock.config import resolve_references
-from penstock.engine.state_dir import is_state, locked, state_place
+from penstock.control.job_spec import pipeline_name
+from penstock.control.stored_functions import without_code
 from penstock.errors import ConfigError
 from penstock.jobs.job_table import Table
-from penstock.jobs.serialization import deserialize, without_code
 from penstock.kafka import Consumer
-from penstock.pipeline import Decode, Delivery, Pipeline
+from penstock.pipeline import Decode, Delivery
 from penstock.pipeline.registry import AnySink, AnySource, component
-from penstock.pipeline.storage import is_uri
 
 _SOURCE: TypeAdapter[Any] = TypeAdapter(AnySource)
 _SINK: TypeAdapter[Any] = TypeAdapter(AnySink)
 # The options of sinks that identify the target of the rows.
 _WHERE = ("path", "table", "url", "topic", "warehouse")
 Parser = Callable[..., Any] | str | Mapping[str, Any] | Decode | None
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _STARTS = {"smallest": "earliest", "earliest": "earliest", "beginning": "earliest",
            "largest": "latest", "latest": "latest", "end": "latest", "error": "committed"}  # fmt: skip
 
@@ -46,7 +41,8 @@ class Origin:
     @property
     def named(self) -> str:
         """Return the default name of the job."""
-        return ",".join(self.source.get("topics", [])) or str(self.source.get("pattern"))
+        topics = ",".join(self.source.get("topics", []))
+        return topics or re.sub(r"[/\\]", "-", str(self.source.get("pattern")))
 
 
 def origin_of(given: Any, connection: Any, group: str | None, start: Any) -> Origin:
@@ -117,19 +113,6 @@ def decode_of(parser: Parser, schema: str | None, table: Table, as_table: bool |
         )
     tables = {"tables": "pandas" if as_table is True else as_table} if as_table else {}
     return {"python": {"function": parser, "schema": columns, **tables}}
-
-
-def pipeline_name(job: str) -> str:
-    """Return the name of a job's pipeline: the job's own, if it is valid for a pipeline.
-
-    >>> pipeline_name("trades"), pipeline_name("test:0:get data")
-    ('trades', 'test-0-get-data-3801b9')
-    """
-    if _NAME.fullmatch(job):
-        return job
-    digest = hashlib.sha256(job.encode()).hexdigest()[:6]
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", job).strip("-.")[:80]
-    return f"{plain or 'job'}-{digest}"
 
 
 def promised(sink: Any) -> Delivery:
@@ -228,30 +211,6 @@ def describe(
         "auto_commit": commits,
     }
     return Description(chosen, definition, options, origin.consumer, place)
-
-
-def pipeline_of(definition: Mapping[str, Any], *, trusted: bool = False) -> Pipeline:
-    """Return the pipeline of a stored definition; functions by value need a trusted store."""
-    filled = {
-        name: resolve_references(deserialize(part, trusted=trusted))
-        for name, part in definition.items()
-        if name != "connection"
-    }
-    return Pipeline(**{**definition, **filled})
-
-
-def remove_state(definition: Mapping[str, Any]) -> None:
-    """Remove the checkpoints of a definition's pipeline, if the folder was created by a pipeline.
-
-    The definition may be a row that others wrote: no other folder is removed, and no code is loaded.
-    """
-    given = resolve_references(definition.get("state") or "")
-    state = state_place(str(definition["name"]), str(given))
-    folder = Path(state)
-    if is_uri(state) or pipeline_name(folder.name) != folder.name or not is_state(folder):
-        return
-    with locked(state, folder.name):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
-import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine import State
+from penstock.control.job_spec import JobSpec, pipeline_of
+from penstock.control.store.rows import Desired
+from penstock.control.stored_functions import serialize
 from penstock.errors import ConfigError, GroupInUseError, TransientError
 from penstock.jobs.job import Job
 from penstock.jobs.job_definition import (
@@ -18,13 +17,10 @@ from penstock.jobs.job_definition import (
     Description,
     Parser,
     describe,
-    pipeline_of,
     same_place,
 )
 from penstock.jobs.job_store import JobRow, JobRunsElsewhereError, Store, taken
-from penstock.jobs.serialization import serialize
 from penstock.jobs.statistics import table_of
-from penstock.jobs.supervisor import supervisor
 from penstock.kafka import Admin, Consumer
 from penstock.retry import retry
 
@@ -109,13 +105,12 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
 
 def create(description: Description, store: Store | None = None) -> Job:
     """Store a job and run it."""
-    if running := supervisor.find(description.name):
-        if running.runs_here:
-            raise taken(description.name)
-        running.end()
     job_store = store or Store.default()
+    if (running := _hosted(job_store, description.name)) and running.runs_here:
+        raise taken(description.name)
     job = Job(job_store, description.name, description.table)
-    is_new = store_job(job_store, description)
+    # It is stopped until this process has it: no worker of the store is faster.
+    is_new = store_job(job_store, description, Desired.STOPPED)
     if description.consumer is not None:
         _leave(description.consumer)
         job.give(description.consumer)
@@ -125,8 +120,12 @@ def create(description: Description, store: Store | None = None) -> Job:
         return _start_after(description.consumer, job)
     except BaseException:
         if is_new:
-            job.forget()
+            job.cancel()
         raise
+
+
+def _hosted(store: Store, name: str) -> Job | None:
+    return store.hosted.find(name) if store.hosted else None
 
 
 def _start_after(consumer: Consumer, job: Job) -> Job:
@@ -165,34 +164,33 @@ def _members(admin: Admin, group: str) -> set[str | None]:
         return set()
 
 
-def store_job(store: Store, description: Description) -> bool:
+def store_job(store: Store, description: Description, desired: Desired) -> bool:
     """Store a job, or update one that is not running; return whether it is a new job."""
-    name, options = description.name, description.options
+    name = description.name
     data = serialize(description.definition)
     pipeline_of(data, trusted=True)  # created here; mistakes are reported now
     existing = store.get(name)
-    if existing is None:
-        store.add(JobRow(name, _number(store), getpass.getuser(), time.time(), data, options))
-        store.note(name, "created")
-        return True
-    if existing.is_alive:
-        raise taken(name)
-    if not same_place(existing.definition, data):
-        raise ConfigError(
-            f"there is a job {name!r} that reads other topics or fills another table; "
-            f"penstock.cancel({name!r}) ends it, and then the name is free"
-        )
-    renewed = replace(
-        existing, definition=data, options=options, cancelled=False, state=State.STOPPED.value
-    )
-    store.renew(renewed)
-    return False
+    if existing is not None:
+        if existing.is_alive:
+            raise taken(name)
+        if not same_place(existing.definition, data):
+            raise ConfigError(
+                f"there is a job {name!r} that reads other topics or fills another table; "
+                f"penstock.cancel({name!r}) ends it, and then the name is free"
+            )
+    id = existing.id if existing else store.new_id()
+    store.put(name, JobSpec(data, description.options, id), desired)
+    return existing is None
 
 
 def jobs(store: Store | None = None) -> list[Job]:
     """Return every job, whether it runs in this process, in another, or nowhere."""
     job_store = store or Store.default()
-    return [supervisor.find(row.name) or Job(job_store, row.name) for row in job_store.all()]
+    return [_handle(job_store, row.name) for row in job_store.all()]
+
+
+def _handle(store: Store, name: str) -> Job:
+    return _hosted(store, name) or Job(store, name)
 
 
 def job_stats(store: Store | None = None) -> pd.DataFrame:
@@ -202,8 +200,8 @@ def job_stats(store: Store | None = None) -> pd.DataFrame:
 
 
 def _now(store: Store, row: JobRow) -> JobRow:
-    job = supervisor.find(row.name)
-    return job.now() if job and job.store.place == store.place else row
+    job = _hosted(store, row.name)
+    return job.now() if job else row
 
 
 def resume_jobs(store: Store | None = None, names: Sequence[str] = ()) -> list[Job]:
@@ -227,7 +225,7 @@ def find_job(what: Job | str | int, store: Store | None = None) -> Job:
         return what
     job_store = store or Store.default()
     row = job_store.find(what)
-    return supervisor.find(row.name) or Job(job_store, row.name)
+    return _handle(job_store, row.name)
 
 
 def cancel(what: Job | str | int, store: Store | None = None) -> None:
@@ -238,11 +236,3 @@ def cancel(what: Job | str | int, store: Store | None = None) -> None:
 def job_consumer(what: Job | str | int, store: Store | None = None) -> Consumer:
     """Return the consumer of a job's group, for reading offsets."""
     return find_job(what, store).consumer
-
-
-def _number(store: Store) -> str:
-    taken_ids = {job.id for job in store.all()}
-    while True:
-        number = str(random.SystemRandom().randrange(10**7, 10**9))
-        if number not in taken_ids:
-            return number

@@ -21,10 +21,10 @@ import psutil
 
 from penstock.config.directories import log_dir
 from penstock.config.logs import event_logger
+from penstock.control.liveness import clock
 from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.errors import TransientError
-from penstock.jobs.liveness import clock
 
 log = event_logger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0

@@ -61,7 +61,7 @@ class HostedRun:
         self.local = local
         self._start = start
         self._turns = turns
-        self._asked, self._ended = Event(), Event()
+        self._asked, self._tried, self._ended = Event(), Event(), Event()
         self._grace = _GRACE
         self._runnable: Runnable | None = None
         self._error: PenstockError | None = None
@@ -106,6 +106,16 @@ class HostedRun:
         self.reason = reason
         self._asked.set()
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for its end, at most `timeout` seconds; return whether it has ended."""
+        return self._ended.wait(timeout)
+
+    def wait_for_start(self) -> None:
+        """Wait until it has started, or the first attempt has failed; raise that error."""
+        self._tried.wait()
+        if self._error is not None and self._runnable is None:
+            raise self._error
+
     @property
     def is_asked_to_stop(self) -> bool:
         """Return whether it was asked to stop."""
@@ -114,6 +124,7 @@ class HostedRun:
     def _live(self) -> None:
         try:
             runnable = self._runnable = self._started()
+            self._tried.set()
             if runnable is not None:
                 self._watch(runnable)
         except PenstockError as error:
@@ -122,6 +133,7 @@ class HostedRun:
             log.exception("run_ended", deployment=self.lease.deployment)
             self._error = PenstockError(f"unexpected {type(error).__name__}: {error}")
         finally:
+            self._tried.set()
             self._ended.set()
 
     def _started(self) -> Runnable | None:
@@ -134,6 +146,7 @@ class HostedRun:
                     return self._start()
             except TransientError as error:
                 self._error = error
+                self._tried.set()
                 log.warning("run_waits", deployment=self.lease.deployment, reason=str(error))
                 wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(number, 10))
                 if self._asked.wait(max(wait, error.retry_after)):

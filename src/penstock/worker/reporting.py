@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.control.liveness import clock
 from penstock.control.store import ControlStore
 from penstock.control.store.samples import Sample
-from penstock.jobs.liveness import clock
 from penstock.worker.hosted_run import HostedRun, Observed
 
 _SAMPLES_EVERY = 10.0

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 import yaml
 
 from penstock import imports
+from penstock.config.logs import event_logger
+from penstock.control.job_spec import JobSpec, pipeline_of
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import DeploymentRow, Kind
 from penstock.control.worker_lease import Lease
 from penstock.engine import Done
-from penstock.errors import ConfigError
-from penstock.jobs.job_definition import remove_state
+from penstock.errors import ConfigError, TransientError
 from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
+from penstock.sinks.memory import MemorySink
 from penstock.worker.hosted_run import Runnable
+from penstock.worker.state_removal import remove_state
+
+log = event_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class Starting:
     store: ControlStore
     # Where states are that no definition places: a folder or URI that all workers share.
     state: str | None = None
+    # Whether this process is where the tables in memory of jobs are read.
+    has_memory_tables: bool = False
 
     def start(self, row: DeploymentRow, lease: Lease) -> Runnable:
         """Start a deployment under a lease, whose token is the engine's."""
@@ -34,7 +41,8 @@ class Starting:
             lease.require()
 
         def on_batch(done: Done) -> None:
-            self.store.counters.count(row.name, lease.token, done)
+            if self.store.counters.count(row.name, lease.token, done):
+                self._note(row.name, done)
 
         return imports.start(
             pipeline, on_batch=on_batch, before_batch=before_batch, token=lease.token
@@ -42,19 +50,49 @@ class Starting:
 
     def pipeline(self, row: DeploymentRow) -> Pipeline:
         """Return the pipeline of a deployment, with its secrets."""
+        if row.kind is Kind.JOB:
+            return self._job(row)
         if row.kind is not Kind.PIPELINE:
             raise ConfigError(
-                f"{row.name!r} is a {row.kind.value}; this worker runs deployments of the kind pipeline"
+                f"{row.name!r} is a {row.kind.value}; this worker runs pipelines and jobs"
             )
         data = self.store.secrets.opened(row.name, row.spec)
         text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
-        pipeline = parse_pipeline(text, f"the definition of {row.name!r}")
+        return self._placed(parse_pipeline(text, f"the definition of {row.name!r}"))
+
+    def _job(self, row: DeploymentRow) -> Pipeline:
+        spec = JobSpec.of(row, self.store.secrets)
+        spec.require_trust(row.name, self.store.database.file, self.store.database.place)
+        pipeline = self._placed(pipeline_of(spec.definition, trusted=True))
+        if isinstance(pipeline.sink, MemorySink) and not self.has_memory_tables:
+            raise ConfigError(
+                f"the table of the job {row.name!r} is in the memory of the process that created it; run "
+                "it there, or give it a table outside of memory"
+            )
+        return pipeline
+
+    def _placed(self, pipeline: Pipeline) -> Pipeline:
+        """Return a pipeline whose state is where all workers find it, unless it has a place."""
         if pipeline.state is None and self.state is not None:
             pipeline = pipeline.model_copy(update={"state": self.state})
         return pipeline
 
     def clean(self, row: DeploymentRow) -> None:
         """Remove the state of a deployment that is deleted; its tables and offsets are kept."""
-        data = self.store.secrets.opened(row.name, row.spec)
+        if row.kind is Kind.JOB:
+            data = JobSpec.of(row, self.store.secrets).definition
+        else:
+            data = self.store.secrets.opened(row.name, row.spec)
         if isinstance(data, dict) and "name" in data:
             remove_state({"state": self.state, **data})
+
+    def _note(self, name: str, done: Done) -> None:
+        """Write an event about records that failed or were lost."""
+        counts = {"failed": done.failed, "lost": done.lost}
+        for kind, count in counts.items():
+            if count:
+                try:
+                    text = f"{count} records {kind}: {done.error}"
+                    self.store.events.add(name, f"records_{kind}", text)
+                except TransientError as error:  # they are counted, and the batch is done
+                    log.warning("event_not_stored", deployment=name, reason=str(error))

@@ -11,20 +11,20 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import BoundedSemaphore, Event, Lock, Thread
+from threading import BoundedSemaphore, Event, Lock, RLock, Thread
 
 import psutil
 
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
+from penstock.control.liveness import clock, has_ended, this_process
 from penstock.control.reconcile import Local, reconcile
-from penstock.control.store import ControlStore, View
+from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
-from penstock.control.store.rows import FAILED, PAUSED, PENDING
+from penstock.control.store.rows import FAILED, PAUSED, PENDING, Desired
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
-from penstock.errors import PenstockError, TransientError
-from penstock.jobs.liveness import clock
+from penstock.errors import ConfigError, NotFoundError, PenstockError, TransientError
 from penstock.worker.hosted_run import HostedRun
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
@@ -53,11 +53,23 @@ class WorkerSettings:
     capacity: float = field(default_factory=lambda: float(os.cpu_count() or 1))
 
 
+class RunsElsewhereError(ConfigError):
+    """Another worker has the lease of a deployment."""
+
+
 class Worker:
-    """Runs deployments of a store until it is stopped; `run` returns when none is left."""
+    """Runs deployments of a store until it is stopped; `run` returns when none is left.
+
+    It shares all deployments with the other workers of the store, or runs the `chosen` ones, as a
+    process with jobs of its own does.
+    """
 
     def __init__(
-        self, store: ControlStore, starting: Starting, settings: WorkerSettings | None = None
+        self,
+        store: ControlStore,
+        starting: Starting,
+        settings: WorkerSettings | None = None,
+        chosen: Callable[[Wanted], bool] | None = None,
     ) -> None:
         self.id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.store = store
@@ -67,7 +79,10 @@ class Worker:
         self._watch = LeaseWatch(store.leases.length)
         self._stalled: dict[str, Stalled] = {}
         self._runs: dict[str, HostedRun] = {}
+        self._chosen = chosen
         self._lock = Lock()
+        # One step at a time: reconciling, or what a caller asks for.
+        self._step = RLock()
         self._turns = BoundedSemaphore(self._settings.starts)
         self._draining, self._ended = Event(), Event()
         self._deadline = 0.0
@@ -104,10 +119,10 @@ class Worker:
             return dict(self._runs)
 
     def _join(self) -> None:
-        host, pid, capacity = socket.gethostname(), os.getpid(), self._settings.capacity
+        own = (socket.gethostname(), os.getpid(), self._settings.capacity, this_process())
         while not self._draining.is_set():
             try:
-                self.store.workers.join(self.id, host, pid, capacity)
+                self.store.workers.join(self.id, *own)
             except TransientError as error:
                 log.warning("store_away", worker=self.id, reason=str(error))
                 self._draining.wait(1.0)
@@ -148,6 +163,10 @@ class Worker:
 
     def reconcile(self) -> None:
         """Compare what runs here with what should, and act; one step."""
+        with self._step:
+            self._reconcile()
+
+    def _reconcile(self) -> None:
         try:
             self._collect_ended()
         finally:
@@ -155,13 +174,37 @@ class Worker:
                 self._drain_here()
         if self._draining.is_set():
             return
-        view = self.store.view()
+        view = self._own(self.store.view())
         if self._is_drained(view):
             self.drain()
         self._stalled = self._watch.observe(view.runs.values())
         local = {name: run.local for name, run in self.runs.items()}
         for action in reconcile(view, self.id, local, set(self._stalled)):
             self._act(action)
+
+    def _own(self, view: View) -> View:
+        """Return what this worker decides by: everything, or the chosen ones as if it were alone."""
+        if self._free_leases_of_the_dead(view):
+            view = self.store.view()
+        if self._chosen is None:
+            return view
+        wanted = {name: each for name, each in view.wanted.items() if self._chosen(each)}
+        workers = {id: worker for id, worker in view.workers.items() if id == self.id}
+        return View(view.now, wanted, {name: view.runs[name] for name in wanted}, workers)
+
+    def _free_leases_of_the_dead(self, view: View) -> bool:
+        """End the leases of processes that have ended on this machine; return whether there were any.
+
+        One that is suspended lives, and keeps its leases until they lapse.
+        """
+        held = {run.worker for run in view.runs.values()}
+        for worker in view.workers.values():
+            if has_ended(worker.process):
+                log.warning("worker_gone", worker=worker.id, runs=worker.id in held)
+                self.store.leases.expire(worker.id)
+                self.store.workers.leave(worker.id)
+                return True
+        return False
 
     def _is_drained(self, view: View) -> bool:
         """Return whether someone asked for the end of this worker in the store."""
@@ -202,8 +245,57 @@ class Worker:
         claimed = self.store.leases.claim(name, self.id, self._stalled.get(name))
         if claimed is None:
             return
+        if claimed.desired is Desired.DELETED:
+            self._clean(name, claimed.token)
+            return
         length = self.store.leases.length
         self._begin(name, self._leases.add(name, claimed.token, length, sent))
+
+    # -- what a process asks for that runs deployments of its own
+
+    def host(self, name: str, by: str) -> HostedRun:
+        """Claim a deployment, also a stopped one, and begin to run it here.
+
+        Raises
+        ------
+        RunsElsewhereError
+            When another worker has its lease.
+        """
+        with self._step:
+            self._own(self.store.view())
+            sent = clock()
+            claimed = self.store.leases.claim(name, self.id, stopped=True)
+            if claimed is None:
+                raise self._not_free(name)
+            lease = self._leases.add(name, claimed.token, self.store.leases.length, sent)
+            try:
+                self.store.deployments.set_desired(name, Desired.RUNNING, by=by)
+                run = self._begin(name, lease)
+            except PenstockError:
+                self._give_back(name, Local(claimed.token, 0, 0), State.STOPPED.value)
+                raise
+            if run is None:
+                raise NotFoundError(f"there is no deployment {name!r}")
+            return run
+
+    def _not_free(self, name: str) -> PenstockError:
+        run = self.store.leases.get(name)
+        if run is None or self.store.deployments.get(name) is None:
+            return NotFoundError(f"there is no deployment {name!r}")
+        return RunsElsewhereError(f"{name!r} runs in the worker {run.worker}")
+
+    def finish(self, name: str, reason: Reason) -> bool:
+        """Stop a run after its batch and give its lease back; return whether it was running here."""
+        run = self.runs.get(name)
+        if run is None:
+            return False
+        run.stop(reason)
+        run.wait()
+        with self._step:
+            self._collect_ended()
+            if reason is Reason.DELETED:
+                self._reconcile()
+        return True
 
     def _unconfirmed(self, name: str, token: int) -> Lease:
         """Return a lease that the store has and this process does not: the reply to its claim was lost.
@@ -213,15 +305,16 @@ class Worker:
         length = self.store.leases.length
         return self._leases.add(name, token, length, clock() - length)
 
-    def _begin(self, name: str, lease: Lease) -> None:
+    def _begin(self, name: str, lease: Lease) -> HostedRun | None:
         row = self.store.deployments.get(name)
         if row is None:
-            return
+            return None
         local = Local(lease.token, row.generation, row.round)
         run = HostedRun(lease, local, lambda: self._starting.start(row, lease), self._turns)
         with self._lock:
             self._runs[name] = run
         log.info("run_begins", deployment=name, lease=lease.token, generation=row.generation)
+        return run
 
     def _stop(self, name: str, reason: Reason | None) -> None:
         run = self.runs.get(name)

@@ -15,13 +15,13 @@ from tests.contract.control_suite import deploy, done, end
 from tests.integration.control.conftest import create
 from tests.services.postgres import PASSWORD, Postgres
 
+from penstock.control.liveness import clock
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
 from penstock.control.store.events import next_number
 from penstock.control.store.tables import RUNS
 from penstock.control.worker_lease import HeldLeases
 from penstock.errors import TransientError
-from penstock.jobs.liveness import clock
 from penstock.testing import eventually
 
 

@@ -1,29 +1,22 @@
-"""The store counts each batch once, is closed to others, and remembers a bounded number of events."""
+"""Jobs in the store: each batch is counted once, secrets are sealed, old files are taken over."""
 
 from __future__ import annotations
 
-import sqlite3
+import json
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.jobs.conftest import OPTIONS, definition, put
 
-from penstock.engine import Done, State
-from penstock.errors import ConfigError, SetupError, TransientError
+from penstock.control.job_spec import JobSpec
+from penstock.control.places import store_place
+from penstock.control.store.rows import Desired, Kind
+from penstock.engine import Done
+from penstock.errors import ConfigError, SetupError
 from penstock.jobs import Store
-from penstock.jobs.job_store import JobRow
 from penstock.pipeline import Mark
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "jobs.sqlite")
-
-
-def kept(name: str = "trades", **more: Any) -> JobRow:
-    options = {"as_table": False, "batch_size": 0, "throttle": 1.0, "auto_commit": True}
-    return JobRow(name, "1", "me", 1.0, {"name": name}, options, **more)
 
 
 def done(epoch: int, batch: int, **more: Any) -> Done:
@@ -32,52 +25,51 @@ def done(epoch: int, batch: int, **more: Any) -> Done:
 
 
 def test_a_batch_that_comes_again_is_counted_once(store: Store) -> None:
-    store.add(kept())
-    store.take("trades")
+    put(store, desired=Desired.RUNNING)
+    lease = store.control.leases.claim("trades", "me")
+    assert lease is not None
     for mark in ((1, 0), (1, 1), (1, 1), (1, 0), (2, 0), (1, 5)):
-        store.count("trades", done(*mark))
+        store.control.counters.count("trades", lease.token, done(*mark))
+    store.control.counters.count("trades", lease.token, done(2, 1, failed=0, error=None))
 
-    found = store.get("trades")
-    assert found is not None
-    assert (found.batches, found.records, found.rows, found.failed) == (3, 30, 27, 3)
+    found = store.find("trades")
+    assert (found.batches, found.records, found.rows, found.failed) == (4, 40, 36, 3)
     assert found.last_error == "t-0-1: oops"
 
 
-def test_a_batch_without_failures_keeps_the_last_error(store: Store) -> None:
-    store.add(kept())
-    store.take("trades")
-    store.count("trades", done(1, 0))
-    store.count("trades", done(1, 1, failed=0, error=None))
-    found = store.get("trades")
-    assert found is not None
-    assert found.last_error == "t-0-1: oops"
+def test_the_later_error_is_the_last_one(store: Store) -> None:
+    put(store, desired=Desired.RUNNING)
+    lease = store.control.leases.claim("trades", "me")
+    assert lease is not None
+    store.control.counters.count("trades", lease.token, done(1, 0))
+    store.control.leases.release("trades", "me", lease.token, "FAILED", "the table is gone")
+    found = store.find("17")
+    assert (found.last_error, found.shown_state) == ("the table is gone", "FAILED")
 
 
-def test_a_name_is_taken_once(store: Store) -> None:
-    store.add(kept())
-    with pytest.raises(ConfigError, match="the job 'trades' already exists"):
-        store.add(kept())
+def test_a_definition_that_did_not_change_is_no_new_generation(store: Store) -> None:
+    secret = {"database": {"url": "postgresql://me@db/shop", "password": "hunter-2", "table": "t"}}
+    put(store, sink=secret)
+    put(store, sink=secret)
+    row = store.control.deployments.find("trades")
+    assert row.generation == 1
+    assert "hunter-2" not in row.spec
+    assert store.find("trades").definition["sink"] == secret
+    put(store, sink=secret, commit=False)
+    assert store.control.deployments.find("trades").generation == 2
 
 
-def test_a_job_is_alive_while_its_process_is(store: Store) -> None:
-    store.add(kept())
-    assert store.all()[0].shown_state == "STOPPED"
-    store.take("trades")
-    store.seen("trades", State.RUNNING, 7)
-    assert (store.all()[0].shown_state, store.all()[0].lag) == ("RUNNING", 7)
-    store.seen("trades", State.FAILED, 7)
-    assert (store.all()[0].shown_state, store.all()[0].is_alive) == ("FAILED", False)
+def test_text_of_any_kind_comes_back(store: Store) -> None:
+    text = 'é \U0001f600 "\\ \x7f\x85\u2028 \t ${env:X} $${Y} : - #'
+    put(store, steps=[{"sql": text}])
+    assert store.find("trades").definition["steps"] == [{"sql": text}]
 
 
-def test_the_newest_events_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.jobs.job_store._EVENTS", 3)
-    for number in range(6):
-        store.note("trades", f"event {number}")
-    store.note("other", "not mine")
-
-    events = store.events("trades")
-    assert [event.text for event in events] == ["event 3", "event 4", "event 5"]
-    assert [event.text for event in store.events("trades", after=events[1].number)] == ["event 5"]
+def test_a_name_of_a_pipeline_is_refused(store: Store) -> None:
+    store.control.deployments.put("trades", Kind.PIPELINE, "name: trades", by="me")
+    assert store.get("trades") is None
+    with pytest.raises(ConfigError, match="'trades' is a pipeline, and a job was given"):
+        put(store)
 
 
 def test_the_file_is_for_its_owner_alone(store: Store, tmp_path: Path) -> None:
@@ -88,29 +80,26 @@ def test_the_file_is_for_its_owner_alone(store: Store, tmp_path: Path) -> None:
         Store(file)
 
 
-def test_secrets_in_errors_are_masked(store: Store) -> None:
-    store.add(kept())
-    store.failed("trades", "cannot connect to postgresql://me:hunter2@db/shop")
-    found = store.get("trades")
-    assert found is not None
-    assert "hunter2" not in str(found.last_error)
+def test_the_store_is_where_the_environment_says_or_where_an_old_release_had_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PENSTOCK_STORE", "PENSTOCK_JOBS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("penstock.control.places.data_dir", lambda: tmp_path)
+    assert store_place() == str(tmp_path / "control.sqlite")
+    (tmp_path / "jobs.sqlite").touch()
+    assert store_place() == str(tmp_path / "jobs.sqlite")
+    (tmp_path / "control.sqlite").touch()
+    assert store_place() == str(tmp_path / "control.sqlite")
+    monkeypatch.setenv("PENSTOCK_JOBS", "jobs")
+    assert store_place() == "jobs"
+    monkeypatch.setenv("PENSTOCK_STORE", "store")
+    assert store_place() == "store"
+    assert store_place("given") == "given"
 
 
-def test_a_file_of_an_older_penstock_gains_the_columns_that_are_new(tmp_path: Path) -> None:
-    file = tmp_path / "jobs.sqlite"
-    store = Store(file)
-    store.add(kept())
-    store.close()
-    with sqlite3.connect(file) as old:
-        old.execute("ALTER TABLE penstock_jobs DROP COLUMN host")
-        old.execute("ALTER TABLE penstock_jobs DROP COLUMN pid")
-        old.execute("ALTER TABLE penstock_jobs DROP COLUMN owner")
-    (job,) = Store(file).all()
-    assert (job.name, job.host, job.pid, job.owner) == ("trades", "", 0, "")
-
-
-def test_an_unavailable_database_is_a_transient_error(store: Store, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "jobs.sqlite") as other:
-        other.execute("DROP TABLE penstock_jobs")
-    with pytest.raises(TransientError, match=r"jobs\.sqlite cannot be reached: no such table"):
-        store.all()
+def test_a_spec_shows_no_secret(store: Store) -> None:
+    spec = JobSpec(definition(connection={"sasl.password": "hunter-2"}), OPTIONS, "1")
+    assert "hunter-2" not in repr(spec)
+    sealed = json.loads(spec.sealed("trades", store.control.secrets))
+    assert sealed["definition"]["connection"]["sasl.password"].startswith("${sealed:")

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
+from tests.unit.jobs.conftest import OPTIONS
 
+from penstock.control.job_spec import JobSpec
+from penstock.control.private_files import distrust
+from penstock.control.store.rows import Desired, Kind
+from penstock.control.stored_functions import _PYTHON, deserialize, shown
 from penstock.errors import ConfigError
 from penstock.jobs import Job, Store, cancel, jobs
 from penstock.jobs.job_definition import Description, same_place
 from penstock.jobs.job_functions import store_job
-from penstock.jobs.job_row import JOBS, JobRow
-from penstock.jobs.job_trust import distrust
-from penstock.jobs.serialization import _PYTHON, deserialize, shown
-
-OPTIONS = {"as_table": False, "batch_size": 0, "throttle": 1.0, "auto_commit": True}
+from penstock.worker.starting import Starting
 
 
 class Canary:
@@ -54,17 +54,25 @@ def definition(canary: Path, tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shared(definition: dict[str, Any]) -> Store:
-    """A store in a database, with a row that another user put there."""
-    store = Store("sqlite://")
+def others(tmp_path: Path) -> Path:
+    """A folder that others can write to."""
+    folder = tmp_path / "others"
+    folder.mkdir()
+    folder.chmod(0o702)
+    return folder
+
+
+@pytest.fixture
+def shared(definition: dict[str, Any], others: Path) -> Store:
+    """A store with a row that another user put there."""
+    store = Store(others / "jobs.sqlite")
     _plant(store, definition)
     return store
 
 
 def _plant(store: Store, definition: dict[str, Any]) -> None:
-    row = JobRow("evil", "666", "other", 1.0, definition, OPTIONS)
-    with store._engine.begin() as session:
-        session.execute(sa.insert(JOBS).values(**row.columns()))
+    text = JobSpec(definition, OPTIONS, "666").sealed("evil", store.control.secrets)
+    store.control.deployments.put("evil", Kind.JOB, text, by="other", desired=Desired.STOPPED)
 
 
 def test_listing_showing_and_cancelling_load_no_code(shared: Store, canary: Path) -> None:
@@ -84,7 +92,11 @@ def test_a_job_of_a_shared_store_is_not_run_from_its_code(shared: Store, canary:
         with pytest.raises(ConfigError, match="only a private file of your own may contain code"):
             use()
     assert not canary.exists()
-    assert not shared.all()[0].owner  # and it was not taken either
+    assert not shared.all()[0].is_alive  # and it was not taken either
+    row = shared.control.deployments.find("evil")
+    with pytest.raises(ConfigError, match="only a private file of your own may contain code"):
+        Starting(shared.control).pipeline(row)
+    assert not canary.exists()
 
 
 def test_a_definition_is_not_trusted_unless_somebody_says_so(
@@ -96,16 +108,15 @@ def test_a_definition_is_not_trusted_unless_somebody_says_so(
 
 
 def test_a_shared_store_takes_no_code_neither_new_nor_renewed(
-    definition: dict[str, Any], canary: Path
+    definition: dict[str, Any], canary: Path, others: Path
 ) -> None:
-    store = Store("sqlite://")
-    job = JobRow("evil", "1", "me", 1.0, definition, OPTIONS)
-    harmless = JobRow("evil", "1", "me", 1.0, {"name": "evil"}, OPTIONS)
+    store = Store(others / "jobs.sqlite")
+    code, harmless = JobSpec(definition, OPTIONS, "1"), JobSpec({"name": "evil"}, OPTIONS, "1")
     with pytest.raises(ConfigError, match="only a private file of your own may contain code"):
-        store.add(job)
-    store.add(harmless)
+        store.put("evil", code)
+    store.put("evil", harmless)
     with pytest.raises(ConfigError, match="only a private file of your own may contain code"):
-        store.renew(job)
+        store.put("evil", code)
     assert store.all()[0].definition == {"name": "evil"}
     assert not canary.exists()
 
@@ -117,7 +128,7 @@ def test_renewing_a_job_whose_row_has_code_does_not_run_it(shared: Store, canary
         "decode": {"json": {"schema": "n int"}},
         "sink": {"memory": {"table": "t"}},
     }
-    assert not store_job(shared, Description("evil", mine, OPTIONS))
+    assert not store_job(shared, Description("evil", mine, OPTIONS), Desired.STOPPED)
     assert not canary.exists()
 
 
@@ -162,7 +173,9 @@ def test_a_file_by_a_link_or_on_a_network_holds_no_code(
     assert "cannot be checked" in str(distrust(tmp_path / "missing"))
 
     mounted = [type("Mount", (), {"mountpoint": str(tmp_path), "fstype": "nfs4"})]
-    monkeypatch.setattr("penstock.jobs.job_trust.psutil.disk_partitions", lambda **_: mounted)
+    monkeypatch.setattr(
+        "penstock.control.private_files.psutil.disk_partitions", lambda **_: mounted
+    )
     assert "network file system (nfs4)" in str(distrust(file))
 
 
@@ -172,7 +185,7 @@ def test_cancelling_removes_the_state_of_a_pipeline_and_no_other_folder(
     homework = tmp_path / "state" / "evil"
     homework.mkdir(parents=True)
     (homework / "thesis.txt").write_text("years of work")
-    store = Store("sqlite://")
+    store = Store(tmp_path / "jobs.sqlite")
     _plant(store, definition)
     cancel("evil", store)
     assert (homework / "thesis.txt").exists()
@@ -190,7 +203,7 @@ def test_a_name_cannot_lead_out_of_the_state_folder(
 ) -> None:
     (tmp_path / "1").mkdir()
     (tmp_path / "lock").touch()
-    store = Store("sqlite://")
+    store = Store(tmp_path / "jobs.sqlite")
     _plant(store, definition | {"name": ".."})
     cancel("evil", store)
     assert (tmp_path / "lock").exists()

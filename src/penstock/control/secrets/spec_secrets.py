@@ -74,6 +74,14 @@ class SpecSecrets:
 
         return walk(data, [])
 
+    def opened_data(self, deployment: str, data: Any) -> Any:
+        """Return what `sealed_data` was given."""
+        if isinstance(data, Mapping):
+            return {key: self.opened_data(deployment, item) for key, item in data.items()}
+        if isinstance(data, list):
+            return [self.opened_data(deployment, item) for item in data]
+        return self._sealer.unseal(deployment, data) if is_sealed(data) else data
+
     def shown(self, deployment: str, text: str) -> str:
         """Return a stored text for people: references by name, everything else masked."""
         document = Document(text, f"the definition of {deployment!r}")

@@ -21,7 +21,7 @@ from penstock.control.store.events import Events
 from penstock.control.store.leases import Leases
 from penstock.control.store.login_limit import LoginLimit
 from penstock.control.store.migrations.migration import migrate
-from penstock.control.store.rows import Desired, RunRow, WorkerRow
+from penstock.control.store.rows import Desired, Kind, RunRow, WorkerRow
 from penstock.control.store.samples import Samples
 from penstock.control.store.tables import DEPLOYMENTS, RUNS, SPECS, WORKERS
 from penstock.control.store.users import Tokens, Users
@@ -37,6 +37,7 @@ class Wanted:
     desired: Desired
     generation: int = 1
     round: int = 0
+    kind: Kind = Kind.PIPELINE
 
 
 @dataclass(frozen=True)
@@ -95,18 +96,17 @@ class ControlStore:
 
     def view(self) -> View:
         """Return everything that a worker decides by, in two statements."""
-        columns = (DEPLOYMENTS.c.desired, DEPLOYMENTS.c.generation, DEPLOYMENTS.c.round)
-        both = sa.select(DEPLOYMENTS.c.name, *columns, *RUNS.c).join(
-            RUNS, RUNS.c.deployment == DEPLOYMENTS.c.name
-        )
+        table = DEPLOYMENTS.c
+        columns = (table.name, table.desired, table.generation, table.round, table.kind)
+        both = sa.select(*columns, *RUNS.c).join(RUNS, RUNS.c.deployment == table.name)
         with self.database.read() as session:
             rows = session.execute(both).all()
             now = float(session.execute(sa.select(self.database.now)).scalar_one())
             workers = [WorkerRow(**row) for row in session.execute(sa.select(WORKERS)).mappings()]
         return View(
             now,
-            {row[0]: Wanted(row[0], Desired(row[1]), row[2], row[3]) for row in rows},
-            {row[0]: RunRow(*row[4:]) for row in rows},
+            {row[0]: Wanted(row[0], Desired(row[1]), row[2], row[3], Kind(row[4])) for row in rows},
+            {row[0]: RunRow(*row[5:]) for row in rows},
             {worker.id: worker for worker in workers},
         )
 

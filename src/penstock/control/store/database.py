@@ -14,8 +14,8 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 
 from penstock.config.secrets import mask
+from penstock.control.private_files import make_private
 from penstock.errors import ConfigError, MissingExtraError, SetupError, TransientError
-from penstock.jobs.job_trust import make_private
 
 Now = sa.ColumnElement[float]
 """Seconds since 1970 by the clock of the database, as an expression of SQL."""

@@ -52,18 +52,25 @@ class Leases:
         self.length = length
 
     def claim(
-        self, deployment: str, worker: str, stalled: Stalled | None = None
+        self,
+        deployment: str,
+        worker: str,
+        stalled: Stalled | None = None,
+        *,
+        stopped: bool = False,
     ) -> ClaimedLease | None:
         """Claim a deployment that no worker holds; return None where another worker was faster.
 
-        A deployment that is to be deleted can be claimed, too: one worker removes its state.
+        A deployment that is to be deleted can be claimed, too: one worker removes its state. One that
+        should not run can be claimed with `stopped`, by a process that then asks for it to run.
         """
         free = sa.or_(RUNS.c.worker == FREE, RUNS.c.lease_until <= self._now)
         if stalled is not None:
             unchanged = sa.and_(RUNS.c.token == stalled.token, RUNS.c.renewals == stalled.renewals)
             free = sa.or_(free, unchanged)
         same = DEPLOYMENTS.c.name == deployment
-        wanted = DEPLOYMENTS.c.desired.in_((Desired.RUNNING.value, Desired.DELETED.value))
+        claimable = tuple(Desired) if stopped else (Desired.RUNNING, Desired.DELETED)
+        wanted = DEPLOYMENTS.c.desired.in_([each.value for each in claimable])
 
         # Greater than before, and than all tokens since a backup from which the store was restored.
         second = sa.cast(self._now, sa.BigInteger)

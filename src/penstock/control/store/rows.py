@@ -111,6 +111,7 @@ class WorkerRow:
     started: float = 0.0
     seen: float = 0.0
     draining: bool = False
+    process: str = ""
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,8 @@ WORKERS = sa.Table(
     _real("started"),
     _real("seen"),
     sa.Column("draining", sa.Boolean, nullable=False, server_default=sa.false()),
+    # The identity of the process (`control.liveness`): on its machine others see when it has ended.
+    _text("process"),
 )
 USERS = sa.Table(
     "penstock_users",

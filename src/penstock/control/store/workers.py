@@ -15,10 +15,11 @@ class Workers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def join(self, id: str, host: str, pid: int, capacity: float = 1.0) -> None:
+    def join(self, id: str, host: str, pid: int, capacity: float = 1.0, process: str = "") -> None:
         """Add a worker; its id belongs to one process, never to its successor."""
         now = self._database.now
-        values = {"host": host, "pid": pid, "capacity": capacity, "load": 0.0, "draining": False}
+        values = {"host": host, "pid": pid, "capacity": capacity, "process": process}
+        values |= {"load": 0.0, "draining": False}
         insert = self._database.upsert(WORKERS).values(id=id, started=now, seen=now, **values)
         with self._database.write() as session:
             session.execute(insert.on_conflict_do_update(index_elements=["id"], set_={"seen": now}))

@@ -11,9 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from penstock.control.store.migrations.stored_job import StoredJob
 from penstock.control.store.rows import FAILED, PENDING, Desired, Kind
 from penstock.errors import SetupError
-from penstock.jobs.job_row import JobRow
 
 Seal = Callable[[str, Any], Any]
 """Returns data of a deployment of this name with its secrets encrypted."""
@@ -26,7 +26,7 @@ def _table(name: str, *columns: str) -> Any:
     return sa.table(f"penstock_{name}", *map(sa.column, columns))
 
 
-_JOBS = _table("jobs", *JobRow.__dataclass_fields__)
+_JOBS = _table("jobs", *StoredJob.__dataclass_fields__)
 _JOB_EVENTS = _table("job_events", "number", "name", "at", "text")
 _SEQUENCE = _table("sequence", "name", "value")
 _DEPLOYMENTS = _table(
@@ -54,7 +54,7 @@ def take_over_jobs(session: sa.Connection, seal: Seal, now: Any) -> list[str]:
     """
     taken = set(session.execute(sa.select(_DEPLOYMENTS.c.name)).scalars())
     rows = session.execute(sa.select(_JOBS).order_by(_JOBS.c.created)).mappings().all()
-    jobs = [JobRow.of(row) for row in rows if row["name"] not in taken]
+    jobs = [StoredJob.of(row) for row in rows if row["name"] not in taken]
     for job in jobs:
         _refuse_running(job)
     second = int(session.execute(sa.select(now)).scalar_one())
@@ -65,7 +65,7 @@ def take_over_jobs(session: sa.Connection, seal: Seal, now: Any) -> list[str]:
     return [job.name for job in jobs]
 
 
-def _refuse_running(job: JobRow) -> None:
+def _refuse_running(job: StoredJob) -> None:
     if job.is_alive:
         raise SetupError(
             f"the job {job.name!r} runs in process {job.pid} on {job.host}; stop that process before its "
@@ -73,7 +73,7 @@ def _refuse_running(job: JobRow) -> None:
         )
 
 
-def _move(session: sa.Connection, job: JobRow, seal: Seal, second: int) -> None:
+def _move(session: sa.Connection, job: StoredJob, seal: Seal, second: int) -> None:
     number = _moved_events(session, job.name)
     data = {"definition": job.definition, "options": job.options, "id": job.id}
     spec = json.dumps(seal(job.name, data), indent=2)
@@ -106,14 +106,14 @@ def _discard(session: sa.Connection) -> None:
         session.execute(sa.text("TRUNCATE penstock_jobs, penstock_job_events"))
 
 
-def desired_of(job: JobRow) -> Desired:
+def desired_of(job: StoredJob) -> Desired:
     """Return what a job should do: one that was stopped is not started by an upgrade."""
     if job.cancelled:
         return Desired.DELETED
     return Desired.STOPPED if job.state == _STOPPED else Desired.RUNNING
 
 
-def _run_of(job: JobRow, second: int) -> Mapping[str, Any]:
+def _run_of(job: StoredJob, second: int) -> Mapping[str, Any]:
     failed = job.state == FAILED
     return {
         "deployment": job.name,

@@ -12,7 +12,7 @@ import psutil
 
 from penstock.errors import SetupError
 
-PLACE = "PENSTOCK_JOBS"
+PLACE = "PENSTOCK_STORE"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "gluster", "lustre", "fuse.", "beegfs", "gpfs")
 

@@ -1,4 +1,4 @@
-"""The identity of the process that runs a job, and whether it is alive; without a clock if possible.
+"""The identity of a process, and whether it is alive; without a clock if possible.
 
 A process is identified by the boot of its machine, its namespace, its number and the tick at which it
 started. None of them changes when a clock is set, and no two processes share them all.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-# A job whose process on another machine sent no heartbeat for this long is not running any more.
+# A process of another machine that sent no heartbeat for this long is not running any more.
 SILENT = 15.0
 _PARTS = 4  # machine, process number, start, and a random text
 
@@ -40,6 +40,11 @@ def lives(owner: str, seen: float) -> bool:
         return abs(time.time() - seen) < SILENT
     parts = owner.split("/")
     return len(parts) == _PARTS and parts[1].isdecimal() and _started(int(parts[1])) == parts[2]
+
+
+def has_ended(owner: str) -> bool:
+    """Return whether a process of this machine has ended; False where that cannot be known."""
+    return bool(owner) and is_here(owner) and not lives(owner, 0.0)
 
 
 def is_here(owner: str) -> bool:

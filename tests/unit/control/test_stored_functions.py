@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from penstock import Connection
+from penstock.control.job_spec import pipeline_of
+from penstock.control.stored_functions import deserialize, serialize
 from penstock.errors import ConfigError
-from penstock.jobs.job_definition import pipeline_of
-from penstock.jobs.serialization import deserialize, serialize
 from penstock.sinks.database.database_sink import DatabaseSink
 from penstock.sinks.memory import MemorySink
 
@@ -31,7 +31,7 @@ def definition(**more: Any) -> dict[str, Any]:
 
 def test_a_function_of_a_module_is_stored_by_its_path() -> None:
     data = serialize(parse)
-    assert data["$function"].endswith("test_serialization:parse")
+    assert data["$function"].endswith("test_stored_functions:parse")
     assert "value" not in data or data["value"]  # a test module may have no import path
     assert serialize(json.loads) == {
         "$function": "json:loads",
