@@ -31,7 +31,7 @@ from penstock.control.store.samples import Sample
 from penstock.control.store.tables import EVENTS, RUNS, SAMPLES, TOKENS, USERS
 from penstock.control.store.users import Users
 from penstock.engine import Done
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, FencedError
 from penstock.pipeline import Mark
 from penstock.testing import eventually
 
@@ -289,7 +289,8 @@ class LeasesSuite:
         assert new
         assert not store.leases.report("orders", "w", old.token, "RUNNING")
         assert not store.leases.release("orders", "w", old.token, "STOPPED")
-        assert not store.counters.count("orders", old.token, done(old.token, 5))
+        with pytest.raises(FencedError, match="another worker has the lease of 'orders'"):
+            store.counters.count("orders", old.token, done(old.token, 5))
         assert store.leases.advance("orders", "w", old.token) is None
         run = store.leases.get("orders")
         assert run

@@ -12,6 +12,7 @@ from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.tables import COUNTERS, RUNS
 from penstock.engine import Done
+from penstock.errors import FencedError
 
 _LONGEST_ERROR = 10_000
 
@@ -41,9 +42,15 @@ class Counters:
         self._database = database
 
     def count(self, deployment: str, token: int, done: Done) -> bool:
-        """Add the counts of a batch; return False if it was counted before, or the token is old.
+        """Add the counts of a batch; return False if it was counted before.
 
         One statement: a process that is killed has either added all of a batch, or nothing.
+
+        Raises
+        ------
+        FencedError
+            When another worker has a later token. The batch must not be noted as done: the other
+            worker runs it again, finds it in the sink, and counts it.
         """
         # The epoch may have had other numbers in other processes: its batches have one sequence.
         same_epoch = COUNTERS.c.epoch.in_([done.mark.epoch, *done.earlier])
@@ -54,7 +61,14 @@ class Counters:
         holds = sa.exists().where(RUNS.c.deployment == deployment, RUNS.c.token == token)
         same = COUNTERS.update().where(COUNTERS.c.deployment == deployment, newer, holds)
         with self._database.write() as session:
-            return bool(session.execute(same.values(**self._values(done))).rowcount)
+            if session.execute(same.values(**self._values(done))).rowcount:
+                return True
+            if session.execute(sa.select(holds)).scalar():
+                return False
+        raise FencedError(
+            f"another worker has the lease of {deployment!r}, which this one had with token {token}: it "
+            f"counts the batch {done.mark.batch}"
+        )
 
     def _values(self, done: Done) -> dict[str, Any]:
         now = self._database.now
