@@ -15,7 +15,7 @@ import pytest
 from penstock import Connection
 from penstock.testing import eventually, fill
 
-KILLS, PIPELINES = 5, 6
+KILLS, PIPELINES = 3, 6
 # Seconds until a kill: in the middle of a start, or in the middle of a batch.
 EARLIEST, LATEST = 0.5, 20.0
 DEFINITION = """\
