@@ -1,4 +1,4 @@
-"""What a worker writes about its runs: changes of state with events, and samples every ten seconds."""
+"""What a worker writes about its runs: changes of state with events, and numbers every ten seconds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from penstock.control.store import ControlStore
 from penstock.control.store.samples import Sample
 from penstock.jobs.liveness import clock
 from penstock.worker.hosted_run import HostedRun, Observed
+from penstock.worker.restart_counts import RestartCounts
+from penstock.worker.usage import UsageMeter
 
 _SAMPLES_EVERY = 10.0
 _Reported = tuple[int, int, int, Observed]
@@ -22,12 +24,16 @@ class Reporting:
     worker: str
     _last: dict[str, _Reported] = field(default_factory=dict)
     _sampled: float = 0.0
+    restarts: RestartCounts = field(default_factory=RestartCounts)
+    _usage: UsageMeter = field(default_factory=UsageMeter)
 
     def report(self, runs: Mapping[str, HostedRun]) -> None:
         """Write what has changed since the last report."""
         for name, run in runs.items():
             if not run.is_over:
                 self._changed(name, run)
+                self.restarts.observe(name, run)
+        self.restarts.write(self.store.restarts)
         if clock() - self._sampled >= _SAMPLES_EVERY:
             self._sampled = clock()
             self._sample(runs)
@@ -62,13 +68,17 @@ class Reporting:
         self.store.events.add(name, state.lower(), text)
 
     def _sample(self, runs: Mapping[str, HostedRun]) -> None:
-        """Store the totals of the counters, which are exact, with the lag that runs see."""
+        """Store the totals of the counters, which are exact, the lag that runs see, and the usage."""
         totals = {row.deployment: row for row in self.store.counters.all(list(runs))}
-        samples = {}
+        samples, lags = {}, {}
         for name, run in runs.items():
             progress, row = run.progress(), totals.get(name)
+            if progress is not None and not run.is_over:
+                lags[name] = progress.lag
             if progress is not None and row is not None:
                 samples[name] = Sample(
                     row.batches, row.records, row.rows, row.failed, row.lost, progress.total_lag
                 )
         self.store.samples.add(samples)
+        self.store.partition_lag.put(self.worker, lags)
+        self.store.workers.measured(self.worker, self._usage.measure(queries=len(lags)))
