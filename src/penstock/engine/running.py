@@ -20,6 +20,7 @@ from penstock.engine.restart_reason import restart_reason
 from penstock.engine.session import lost_session
 from penstock.engine.state_dir import locked, state_folder
 from penstock.engine.topic_watcher import MovedError
+from penstock.engine.tracing import batch_tracer
 from penstock.errors import (
     ConfigError,
     DataLossError,
@@ -83,7 +84,7 @@ class Running:
     ) -> None:
         self.pipeline = pipeline
         self._token = token
-        self._hooks = Hooks(on_batch, before_batch)
+        self._hooks = Hooks(on_batch, before_batch, batch_tracer(pipeline.name))
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None

@@ -15,6 +15,7 @@ from threading import BoundedSemaphore, Event, Lock, Thread
 
 import psutil
 
+from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
 from penstock.control.reconcile import Local, reconcile
@@ -78,6 +79,10 @@ class Worker:
 
     def run(self) -> None:
         """Run deployments until `drain` was called, here or in the store, and all have ended."""
+        with deployments_named():
+            self._run()
+
+    def _run(self) -> None:
         self._join()
         threads = [
             Thread(target=self._repeat, args=[do, every], name=name, daemon=True)

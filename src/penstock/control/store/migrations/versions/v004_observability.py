@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "003"
+revision = "004"
 down_revision = "002"
 
 METADATA = sa.MetaData()
