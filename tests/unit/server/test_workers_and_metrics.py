@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,6 +129,14 @@ def test_metrics_of_partitions_durations_restarts_and_usage(
     ):
         assert line in text.splitlines()
     assert "penstock_worker_heap_used_bytes{" not in before
+
+
+def test_the_guide_has_a_table_of_all_metrics(client: TestClient) -> None:
+    exported = re.findall(r"^# TYPE (\S+) ", client.get("/metrics").text, re.M)
+    guide = Path(__file__).parents[3] / "docs/control-plane.md"
+    listed = re.findall(r"^\| `(penstock_\w+)` \|", guide.read_text(), re.M)
+
+    assert sorted(exported) == sorted(listed)
 
 
 def test_metrics_have_only_what_the_caller_may_see(api: Api, people: None, put: Put) -> None:
