@@ -139,8 +139,6 @@ def test_a_service_name_of_the_environment_is_used(receiver: Receiver) -> None:
     [
         {},
         {"OTEL_EXPORTER_OTLP_ENDPOINT": "URL", "OTEL_SDK_DISABLED": "true"},
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "URL", "OTEL_TRACES_EXPORTER": "none"},
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": ""},
     ],
 )
 def test_nothing_is_imported_and_sent_if_no_traces_are_wanted(
@@ -160,6 +158,22 @@ def test_a_missing_extra_is_named(receiver: Receiver) -> None:
     hidden = f"import sys; sys.modules['opentelemetry.sdk'] = None{DRIVER}"
     done = drive(hidden, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url)
     assert (done.stdout.split()[-1], receiver.requests) == ("False", [])
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon", "OTEL_EXPORTER_OTLP_COMPRESSION": "much"},
+        {"OTEL_TRACES_SAMPLER": "unknown", "OTEL_BSP_SCHEDULE_DELAY": "-1"},
+        {"OTEL_EXPORTER_OTLP_HEADERS": f"Authorization: Bearer {SECRET}, ok=1"},
+    ],
+)
+def test_wrong_variables_fail_nothing_and_are_not_shown(
+    receiver: Receiver, variables: dict[str, str]
+) -> None:
+    done = drive(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **variables)
+    assert done.stdout.split()[-1] in ("True", "False")
+    assert SECRET not in done.stderr
 
 
 def test_a_collector_that_is_away_ends_nothing() -> None:

@@ -7,9 +7,11 @@ queue is full: a batch never waits for a collector.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from penstock.config.logs import event_logger
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 log = event_logger(__name__)
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _PROTOCOL = "http/protobuf"
+_lock = Lock()
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
@@ -85,7 +89,8 @@ def batch_tracer(pipeline: str) -> BatchTracer | None:
     """Return what writes the spans of a pipeline; None if no traces are wanted."""
     if not is_wanted(os.environ):
         return None
-    tracer = _tracer()
+    with _lock:  # several pipelines start at the same time
+        tracer = _tracer()
     return BatchTracer(pipeline, tracer) if tracer is not None else None
 
 
@@ -97,15 +102,23 @@ def _tracer() -> Any:
         _refuse(f"the protocol is {protocol!r}; supported: {_PROTOCOL!r}")
         return None
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
-            OTLPSpanExporter,
-        )
-        from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+        return _opened()
     except ModuleNotFoundError:
         _refuse("traces need an extra: pip install 'penstock[otel]'")
-        return None
+    except Exception as error:  # of the SDK: a pipeline must not fail because of a variable
+        _refuse(f"the SDK does not accept the variables OTEL_...: {type(error).__name__}")
+    return None
+
+
+def _opened() -> Any:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
+        OTLPSpanExporter,
+    )
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    _check_headers()
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
@@ -113,6 +126,17 @@ def _tracer() -> Any:
     provider = TracerProvider(resource=resource)  # it sends what is left when the process ends
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider.get_tracer("penstock")
+
+
+def _check_headers() -> None:
+    """Warn about headers that the SDK leaves out: it would log them with their secrets."""
+    from opentelemetry.util import re  # noqa: PLC0415
+
+    logging.getLogger(re.__name__).setLevel(logging.CRITICAL)
+    given = _first(os.environ, _HEADERS)
+    parts = [part for part in given.split(",") if part.strip()]
+    if len(re.parse_env_headers(given, liberal=True)) < len(parts):
+        log.warning("header_not_sent", reason=f"{_HEADERS[1]} is not of the form name=value,...")
 
 
 def _refuse(reason: str) -> None:

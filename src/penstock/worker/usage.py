@@ -18,19 +18,20 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._heap = JavaHeap()
-        self._seen: dict[tuple[int, float], float] = {}
+        self._seen: dict[psutil.Process, float] = {}
         self._total = 0.0
 
     def measure(self, queries: int) -> WorkerUsage:
         """Return the usage now; it waits for no other process."""
-        memory, seen = 0, {}
         own = psutil.Process()
+        memory, seen = 0, {}
         for process in [own, *own.children(recursive=True)]:
+            before = seen[process] = self._seen.get(process, 0.0)
             with suppress(psutil.Error), process.oneshot():  # it may have ended
                 memory += process.memory_info().rss
                 times = process.cpu_times()
-                seen[process.pid, process.create_time()] = times.user + times.system
-        self._total += sum(max(0.0, now - self._seen.get(key, 0.0)) for key, now in seen.items())
+                seen[process] = max(before, times.user + times.system)
+            self._total += seen[process] - before
         self._seen = seen
         heap = self._heap.latest()
         self._heap.ask()  # for the next time

@@ -139,9 +139,14 @@ def test_the_guide_has_a_table_of_all_metrics(client: TestClient) -> None:
     assert sorted(exported) == sorted(listed)
 
 
-def test_metrics_have_only_what_the_caller_may_see(api: Api, people: None, put: Put) -> None:
+def test_metrics_have_only_what_the_caller_may_see(
+    api: Api, people: None, put: Put, store: ControlStore
+) -> None:
     put("ours", team="a")
     put("theirs", team="b")
+    run(store, "theirs")
+    store.partition_lag.put("w1", {"theirs": {"theirs-0": 7}})
+    store.restarts.add({("theirs", RestartReason.FAILED): 1})
     text = api("tom").get("/metrics").text
 
     assert ("ours" in text, "theirs" in text, "penstock_worker" in text) == (True, False, False)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.durations import Durations, with_duration
-from penstock.control.store.tables import COUNTERS, RUNS
+from penstock.control.store.tables import COUNTERS, RUNS, TOOK
 from penstock.engine import Done
 
 _LONGEST_ERROR = 10_000
@@ -36,6 +36,7 @@ class CounterRow:
 
 
 _COLUMNS = [COUNTERS.c[name] for name in CounterRow.__dataclass_fields__]
+_DURATIONS = [COUNTERS.c[name] for name in ("deployment", "seconds", *TOOK)]
 
 
 class Counters:
@@ -94,5 +95,5 @@ class Counters:
     def durations(self) -> dict[str, Durations]:
         """Return how long batches took, by the names of all deployments."""
         with self._database.read() as session:
-            rows = session.execute(sa.select(COUNTERS)).mappings().all()
+            rows = session.execute(sa.select(*_DURATIONS)).mappings().all()
         return {row["deployment"]: Durations.of(row) for row in rows}
