@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.config.logs import event_logger
 from penstock.control.store import ControlStore
 from penstock.control.store.samples import Sample
 from penstock.jobs.liveness import clock
@@ -12,7 +13,11 @@ from penstock.worker.hosted_run import HostedRun, Observed
 from penstock.worker.restart_counts import RestartCounts
 from penstock.worker.usage import UsageMeter
 
+log = event_logger(__name__)
 _SAMPLES_EVERY = 10.0
+# A worker that was not heard of for this long is forgotten, by one that reported without an
+# interruption for a minute: after an outage of the store the others have sent a heartbeat by then.
+_GONE, _STEADY, _INTERRUPTED = 900.0, 60.0, 30.0
 _Reported = tuple[int, int, int, Observed]
 
 
@@ -24,6 +29,8 @@ class Reporting:
     worker: str
     _last: dict[str, _Reported] = field(default_factory=dict)
     _sampled: float = 0.0
+    _reported: float = 0.0
+    _steady: float = 0.0
     restarts: RestartCounts = field(default_factory=RestartCounts)
     _usage: UsageMeter = field(default_factory=UsageMeter)
 
@@ -37,6 +44,17 @@ class Reporting:
         if clock() - self._sampled >= _SAMPLES_EVERY:
             self._sampled = clock()
             self._sample(runs)
+            self._forget_workers()
+
+    def _forget_workers(self) -> None:
+        now = clock()
+        if now - self._reported > _INTERRUPTED:
+            self._steady = now
+        self._reported = now
+        if now - self._steady >= _STEADY:
+            self._steady = now
+            for gone in self.store.workers.forget_silent(_GONE):
+                log.info("worker_forgotten", worker=gone)
 
     def ended(self, name: str, state: str, error: str | None) -> None:
         """Write an event about the end of a run."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from threading import Event, Semaphore
 
+import pytest
+
 from penstock.control.reconcile import Local
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
+from penstock.control.store.tables import WORKERS
 from penstock.control.worker_lease import Lease
 from penstock.engine import Progress, State
 from penstock.engine.restart_reason import RestartReason
@@ -60,3 +63,29 @@ def test_lag_restarts_and_usage_are_reported(control_store: ControlStore) -> Non
     assert (worker.queries, worker.memory > 0, worker.heap_max) == (1, True, None)
     run.stop(None)
     eventually(lambda: run.is_over)
+
+
+def test_workers_that_are_gone_are_forgotten_after_a_minute_without_interruption(
+    control_store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, now = control_store, 1000.0
+    monkeypatch.setattr("penstock.worker.reporting.clock", lambda: now)
+    store.deployments.put("orders", Kind.PIPELINE, "name: orders", by="ann")
+    for name in ("gone", "holds", "w"):
+        store.workers.join(name, "host", 1)
+    store.leases.claim("orders", "holds")
+    with store.database.write() as session:
+        old = WORKERS.update().where(WORKERS.c.id != "w")
+        session.execute(old.values(seen=store.database.now - 1000))
+    reporting = Reporting(store, "w")
+
+    def known(time: float) -> list[str]:
+        nonlocal now
+        now = time
+        reporting.report({})
+        return sorted(row.id for row in store.workers.all())
+
+    everyone = ["gone", "holds", "w"]
+    for time in (1000.0, 1020.0, 1040.0, 1090.0, 1110.0, 1130.0):  # 50 s are an interruption
+        assert known(time) == everyone
+    assert known(1151.0) == ["holds", "w"]
