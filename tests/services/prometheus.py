@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,8 @@ class Prometheus(Server):
             path = self.folder / name
             path.write_text(text)
             path.chmod(0o600)
-            shutil.chown(path, self.user)
+            if os.geteuid() == 0:
+                shutil.chown(path, self.user)
         self.url = f"http://{self.host}:{self.port}"
 
     def start(self) -> None:
