@@ -396,6 +396,20 @@ class CountersSuite:
             lapse(store)
         assert store.counters.get("orders").batches == 3
 
+    def test_durations_are_counted_once_with_their_batch(self, store: ControlStore) -> None:
+        deploy(store)
+        lease = store.leases.claim("orders", "w")
+        assert lease
+        took = [0.05, 0.1, 0.1001, 7.0, 300.0, 1e6]
+        for batch, seconds in enumerate(took):
+            for _ in range(2):
+                store.counters.count("orders", lease.token, done(1, batch, seconds=seconds))
+        store.counters.count("orders", lease.token - 1, done(1, 99, seconds=1.0))
+
+        durations = store.counters.durations()["orders"]
+        assert durations.cumulative() == [2, 3, 3, 3, 3, 3, 4, 4, 4, 5, 6]
+        assert durations.seconds == pytest.approx(sum(took))
+
 
 class SamplesSuite:
     def test_a_sample_is_in_one_point_of_each_series(self, store: ControlStore) -> None:

@@ -7,6 +7,7 @@ from typing import cast
 
 import structlog
 
+from penstock.config.log_fields import add_log_fields
 from penstock.config.secrets import mask_event
 
 
@@ -17,6 +18,7 @@ def event_logger(name: str) -> structlog.stdlib.BoundLogger:
         wrapper_class=structlog.stdlib.BoundLogger,
         processors=[
             structlog.stdlib.filter_by_level,
+            add_log_fields,
             mask_event,
             structlog.stdlib.render_to_log_kwargs,
         ],

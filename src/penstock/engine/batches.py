@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from penstock.config import Connection
+from penstock.config.log_fields import log_fields
 from penstock.config.logs import event_logger
 from penstock.engine.batch_writing import DecodeNote, Writing
 from penstock.engine.checkpoint import Epoch
@@ -23,6 +24,7 @@ from penstock.engine.topic_watcher import BatchRanges, Loss, TopicWatcher, count
 from penstock.pipeline import (
     Batch,
     Delivery,
+    Mark,
     Offsets,
     Partition,
     Pipeline,
@@ -136,13 +138,21 @@ class BatchLoop:
             if self._stopping:
                 self.ended_between = True
                 raise StopRequestedError
-            try:
-                if self._hooks.before_batch:
-                    self._hooks.before_batch()
-                self._run(records, batch_id)
-            except Exception as error:
-                self.error = error  # through Java it comes back as text only
-                raise
+            with log_fields(pipeline=self.pipeline.name, batch=batch_id):
+                self._run_hooked(records, batch_id)
+
+    def _run_hooked(self, records: DataFrame, batch_id: int) -> None:
+        began = time.monotonic()
+        try:
+            if self._hooks.before_batch:
+                self._hooks.before_batch()
+            self._run(records, batch_id)
+        except Exception as error:
+            self.error = error  # through Java it comes back as text only
+            if not isinstance(error, StaleTableError):
+                log.info("batch_failed", error=type(error).__name__)  # the reason is reported later
+                self._hooks.failed(Mark(self._epoch.number, batch_id, 0), began, error)
+            raise
 
     def _run(self, decoded: DataFrame, batch_id: int) -> None:
         if self._plan.is_stale() and self.last_id >= 0:  # what was just read is good for one batch
@@ -174,8 +184,7 @@ class BatchLoop:
             lost=lost,
             earlier=self._epoch.earlier,
         )
-        if self._hooks.on_batch:
-            self._hooks.on_batch(done)
+        self._hooks.done(done)
         self.last_id = batch_id
         self.progress = self.progress.after_batch(done)
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.progress import Done, Progress
+from penstock.pipeline import Mark
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -19,12 +21,37 @@ BeforeBatch = Callable[[], None]
 """Called before anything of a batch is written: if it raises, nothing is."""
 
 
+class BatchTrace(Protocol):
+    """Receives each batch at its end; it must not raise."""
+
+    def done(self, done: Done) -> None:
+        """Receive a batch that was written."""
+        ...
+
+    def failed(self, mark: Mark, seconds: float, error: BaseException) -> None:
+        """Receive a batch that failed; it is run again, or the pipeline fails."""
+        ...
+
+
 @dataclass(frozen=True)
 class Hooks:
-    """Functions of the caller that are called at each batch."""
+    """Functions of the caller that are called at each batch, and what traces them."""
 
     on_batch: OnBatch | None = None
     before_batch: BeforeBatch | None = None
+    trace: BatchTrace | None = None
+
+    def done(self, done: Done) -> None:
+        """Report a batch that was written."""
+        if self.on_batch:
+            self.on_batch(done)
+        if self.trace:
+            self.trace.done(done)
+
+    def failed(self, mark: Mark, began: float, error: BaseException) -> None:
+        """Report a batch that began at this time of the monotonic clock and failed."""
+        if self.trace:
+            self.trace.failed(mark, time.monotonic() - began, error)
 
 
 class LaunchedQuery:

@@ -65,6 +65,8 @@ class Progress:
     last_error: str | None = None
     position: Offsets = field(default_factory=dict)
     lag: dict[str, int] = field(default_factory=dict)
+    # How often it was started again, by the values of `RestartReason`.
+    restart_reasons: dict[str, int] = field(default_factory=dict)
 
     @property
     def total_lag(self) -> int:

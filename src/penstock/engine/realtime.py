@@ -144,7 +144,6 @@ class RealTimeMonitor:
             self._log.commit(end, Stamp(self._epoch.number, batch).text)
         mark = Mark(self._epoch.number, batch, 0)
         done = Done(mark, records, records, 0, now - self._since, end, earlier=self._epoch.earlier)
-        if self._hooks.on_batch:
-            self._hooks.on_batch(done)
+        self._hooks.done(done)
         self.progress = self.progress.after_batch(done)
         self._noted, self._since = batch, now

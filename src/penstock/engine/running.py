@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event, Thread
@@ -15,9 +16,11 @@ from penstock.engine.bindings import Bindings
 from penstock.engine.lag import LagMonitor
 from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
 from penstock.engine.progress import Progress, State
+from penstock.engine.restart_reason import restart_reason
 from penstock.engine.session import lost_session
 from penstock.engine.state_dir import locked, state_folder
 from penstock.engine.topic_watcher import MovedError
+from penstock.engine.tracing import batch_tracer
 from penstock.errors import (
     ConfigError,
     DataLossError,
@@ -81,13 +84,14 @@ class Running:
     ) -> None:
         self.pipeline = pipeline
         self._token = token
-        self._hooks = Hooks(on_batch, before_batch)
+        self._hooks = Hooks(on_batch, before_batch, batch_tracer(pipeline.name))
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
         self._lost: FencedError | None = None
         # Since the last batch: all attempts, and those that failed with every other system there.
         self._restarts = self._in_a_row = self._failures = 0
+        self._reasons: Counter[str] = Counter()
         self._state = State.STARTING
         self._place = state_folder(pipeline)
         self._bindings = Bindings()
@@ -137,6 +141,7 @@ class Running:
             progress,
             state=self._seen_state(progress, error),
             restarts=self._restarts,
+            restart_reasons=dict(self._reasons),
             last_error=str(error) if error else progress.last_error,
         )
 
@@ -208,6 +213,7 @@ class Running:
                 return attempt
             if not self._may_try_again(error):
                 raise error
+            self._reasons[restart_reason(error).value] += 1
             self._in_a_row += 1
             self._failures += 1
             wait = pause_before(self._in_a_row, error, self.pipeline.restart)
@@ -242,6 +248,8 @@ class Running:
 
     def _again(self, error: PenstockError) -> bool:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
+        if self._may_try_again(error):
+            self._reasons[restart_reason(error).value] += 1
         while self._may_try_again(error):
             self._in_a_row += 1
             self._failures += not isinstance(error, TransientError)

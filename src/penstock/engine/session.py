@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from penstock.config.logs import event_logger
 from penstock.engine.masters import own_address
 from penstock.engine.reasons import failure
+from penstock.engine.restart_reason import JavaDiedError
 from penstock.engine.spark_jvm import Jvm, own_jars, start_jvm
 from penstock.errors import ConfigError, PenstockError, PipelineFailedError
 from penstock.formats import limits
@@ -166,11 +167,19 @@ def lost_session(error: BaseException, pipeline: str) -> PenstockError:
     """Return why a call into Spark failed; where its Java process is gone, that is the reason."""
     broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
     if broken and (death := java_death()):
-        return PipelineFailedError(f"pipeline {pipeline!r} failed: {death}")
+        return JavaDiedError(f"pipeline {pipeline!r} failed: {death}")
     try:
         return failure(error, pipeline, session_log())
     except (Py4JError, OSError) as gone:  # Java is asked for its causes
-        return PipelineFailedError(f"pipeline {pipeline!r} failed: {java_death() or gone}")
+        died = java_death()
+        kind = JavaDiedError if died else PipelineFailedError
+        return kind(f"pipeline {pipeline!r} failed: {died or gone}")
+
+
+def java_view() -> Any:
+    """Return py4j's view of the running Java process; None if there is none, or it has died."""
+    jvm = _jvm
+    return None if jvm is not None and jvm.process.poll() is not None else SparkContext._jvm
 
 
 def session_log() -> Path | None:

@@ -6,6 +6,7 @@ Where a pipeline is behind the import, both are one thing to look at and to stop
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from penstock import engine
 from penstock.config.logs import event_logger
 from penstock.engine import Progress, Running, State
 from penstock.engine.loop import BeforeBatch, OnBatch
+from penstock.engine.restart_reason import restart_reason
 from penstock.engine.running import pause_before
 from penstock.engine.session import lost_session, spark_session
 from penstock.engine.shipping import shipped
@@ -72,6 +74,7 @@ class ImportRunning:
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
         self._in_a_row = self._failures = 0
+        self._reasons: Counter[str] = Counter()
         self._progress = Progress(pipeline.name)
         self._behind: Running | None = None
         self._connection = pipeline.find_connection()
@@ -120,6 +123,7 @@ class ImportRunning:
             self._progress,
             state=self._seen_state(),
             last_error=str(self._error) if self._error else self._progress.last_error,
+            restart_reasons=dict(self._reasons),
         )
         if self._behind is None:
             return own
@@ -131,6 +135,7 @@ class ImportRunning:
             failed=behind.failed + own.failed,
             restarts=behind.restarts + own.restarts,
             last_error=own.last_error or behind.last_error,
+            restart_reasons=dict(Counter(own.restart_reasons) + Counter(behind.restart_reasons)),
         )
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -231,6 +236,8 @@ class ImportRunning:
             return None
         self._in_a_row += 1
         self._failures += not away
+        if not away or self._in_a_row == 1:  # waiting for one outage is one reason
+            self._reasons[restart_reason(error).value] += 1
         wait = pause_before(self._in_a_row, error, self.pipeline.restart)
         self._progress = replace(self._progress, restarts=self._progress.restarts + (not away))
         log.warning(

@@ -10,7 +10,8 @@ from penstock.control.placement import is_alive
 from penstock.errors import TransientError
 from penstock.server.app_state import Settings, Store
 from penstock.server.caller import Caller
-from penstock.server.metrics_text import MEDIA_TYPE, metrics
+from penstock.server.metrics_text import metrics
+from penstock.server.prometheus_text import MEDIA_TYPE
 
 router = APIRouter(tags=["health"])
 

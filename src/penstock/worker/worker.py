@@ -15,6 +15,7 @@ from threading import BoundedSemaphore, Event, Lock, RLock, Thread
 
 import psutil
 
+from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
 from penstock.control.liveness import clock, has_ended, this_process
@@ -24,6 +25,7 @@ from penstock.control.store.leases import Stalled
 from penstock.control.store.rows import FAILED, PAUSED, PENDING, Desired
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
+from penstock.engine.restart_reason import RestartReason
 from penstock.errors import ConfigError, NotFoundError, PenstockError, TransientError
 from penstock.worker.hosted_run import HostedRun
 from penstock.worker.reporting import Reporting
@@ -37,6 +39,8 @@ _AFTER = {
     Reason.DRAINING: PENDING,
     Reason.BALANCE: PENDING,
 }
+# What is counted as a restart, although the next start is on another worker.
+_MOVES = {Reason.DRAINING: RestartReason.DRAINED, Reason.BALANCE: RestartReason.BALANCED}
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,10 @@ class Worker:
 
     def run(self) -> None:
         """Run deployments until `drain` was called, here or in the store, and all have ended."""
+        with deployments_named():
+            self._run()
+
+    def _run(self) -> None:
         self._join()
         threads = [
             Thread(target=self._repeat, args=[do, every], name=name, daemon=True)
@@ -104,6 +112,7 @@ class Worker:
         for thread in threads:
             thread.join(5)
         try:
+            self._reporting.restarts.write(self.store.restarts)
             self.store.workers.leave(self.id)
         except PenstockError as error:  # it is forgotten when its heartbeats are old
             log.warning("worker_not_removed", worker=self.id, reason=str(error))
@@ -230,8 +239,8 @@ class Worker:
                     self._begin(name, lease)
                 elif lease is None:
                     self._begin(name, self._unconfirmed(name, token))
-            case Restart(name):
-                self._stop(name, None)
+            case Restart(name, _, generation, _):
+                self._restart(name, generation)
             case Stop(name, _, reason):
                 self._stop(name, reason)
             case Release(name, token, reason):
@@ -321,6 +330,15 @@ class Worker:
         if run is not None:
             run.stop(reason)
 
+    def _restart(self, name: str, generation: int) -> None:
+        run = self.runs.get(name)
+        if run is None or run.is_asked_to_stop:
+            return
+        changed = run.local.generation != generation
+        reason = RestartReason.CHANGED if changed else RestartReason.REQUESTED
+        self._reporting.restarts.add(name, reason)
+        run.stop(None)
+
     def _clean(self, name: str, token: int) -> None:
         row = self.store.deployments.get(name)
         if row is not None:
@@ -335,6 +353,7 @@ class Worker:
         """Give back the leases of runs that have ended."""
         for name, run in self.runs.items():
             if run.is_over:
+                self._reporting.restarts.observe(name, run)
                 self._settle(name, run)
                 with self._lock:
                     self._runs.pop(name, None)
@@ -348,6 +367,8 @@ class Worker:
             self._give_back(name, run.local, state, str(run.error) if run.error else None)
         elif run.reason in _AFTER:
             self._give_back(name, run.local, _AFTER[run.reason])
+            if run.reason in _MOVES:
+                self._reporting.restarts.add(name, _MOVES[run.reason])
         # Else it is started again, or its state is removed, under the same lease.
 
     def _give_back(self, name: str, local: Local, state: str, error: str | None = None) -> None:

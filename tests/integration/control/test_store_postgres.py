@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 import sqlalchemy as sa
-from tests.contract import control_suite
+from tests.contract import control_suite, observed_suite
 from tests.contract.apart import run_apart
 from tests.contract.control_suite import deploy, done, end
 from tests.integration.control.conftest import create
@@ -32,6 +32,9 @@ class TestLeases(control_suite.LeasesSuite): ...
 
 
 class TestCounters(control_suite.CountersSuite): ...
+
+
+class TestObserved(observed_suite.ObservedSuite): ...
 
 
 class TestSamples(control_suite.SamplesSuite): ...

@@ -14,6 +14,7 @@ import yaml
 from penstock import Connection
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
+from penstock.engine.restart_reason import RestartReason
 from penstock.testing import eventually, fill
 from penstock.worker.starting import Starting
 from penstock.worker.worker import Worker, WorkerSettings
@@ -100,6 +101,15 @@ def test_a_deployment_runs_and_follows_what_is_asked_for(
     fill(connection, unique, [{"n": 20}])
     eventually(lambda: 1020 in rows(tmp_path), timeout=60)
     eventually(lambda: store.counters.get(name).records == 21)
+
+    # What becomes metrics.
+    assert sum(store.counters.durations()[name].counts) == store.counters.get(name).batches
+    assert store.restarts.all() == {(name, RestartReason.CHANGED): 1}
+    eventually(lambda: set(store.partition_lag.all()[name].values()) == {0}, timeout=30)
+    eventually(lambda: store.workers.all()[0].heap_used, timeout=30)
+    (measured,) = store.workers.all()
+    assert 0 < measured.heap_used < measured.heap_max < measured.memory * 10
+    assert (measured.queries, measured.cpu_seconds > 1, measured.renewals > 0) == (1, True, True)
 
     store.deployments.set_desired(name, Desired.DELETED, by="a test")
     eventually(lambda: store.deployments.get(name) is None, timeout=60)

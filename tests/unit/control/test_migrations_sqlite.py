@@ -11,6 +11,12 @@ from tests.contract.migration_suite import NAMES, V1, MigrationSuite
 
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.store import ControlStore, Database
+from penstock.control.store.migrations.migration import NEWEST, VERSION_TABLE, current_version
+from penstock.control.store.migrations.versions import v004_observability
+from penstock.control.store.rows import Kind
+from penstock.control.store.tables import TOOK
+from penstock.engine import Done
+from penstock.pipeline import Mark
 
 
 @pytest.fixture
@@ -56,4 +62,42 @@ def test_an_older_store_without_owners_is_completed(v1: str, keys: KeyFile) -> N
             session.execute(f"ALTER TABLE penstock_jobs DROP COLUMN {column}")
     store = ControlStore.open(Database(v1), keys)
     assert [row.name for row in store.deployments.all()] == NAMES
+    store.close()
+
+
+def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
+    tmp_path: Path, keys: KeyFile
+) -> None:
+    place = tmp_path / "control.sqlite"
+    store = ControlStore.open(Database(place), keys)
+    store.deployments.put("orders", Kind.PIPELINE, "name: orders", by="ann")
+    lease = store.leases.claim("orders", "w")
+    assert lease
+    store.workers.join("w", "host", 1)
+    done = Done(Mark(lease.token, 0, 0), records=10, rows=9, failed=1, seconds=2.0)
+    store.counters.count("orders", lease.token, done)
+    store.close()
+    with sqlite3.connect(place) as session:  # as version 2 left it
+        for table in ("partition_lag", "restarts"):
+            session.execute(f"DROP TABLE penstock_{table}")
+        added = {
+            "counters": ["seconds", *TOOK],
+            "runs": ["takeovers"],
+            "workers": ["renewals", "heap_used", "heap_max", "memory", "cpu_seconds", "queries"],
+        }
+        for table, columns in added.items():
+            for column in columns:
+                session.execute(f"ALTER TABLE penstock_{table} DROP COLUMN {column}")
+        session.execute(
+            f"UPDATE {VERSION_TABLE} SET version_num = '{v004_observability.down_revision}'"
+        )
+
+    store = ControlStore.open(Database(place), keys)
+    assert current_version(store.database) == NEWEST
+    counts, durations = store.counters.get("orders"), store.counters.durations()["orders"]
+    assert (counts.batches, counts.rows, sum(durations.counts)) == (1, 9, 0)
+    again = Done(Mark(lease.token, 1, 0), records=1, rows=1, failed=0, seconds=2.0)
+    assert store.counters.count("orders", lease.token, again)
+    assert store.counters.durations()["orders"].seconds == 2.0
+    assert [row.id for row in store.workers.all()] == ["w"]
     store.close()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract import control_suite
+from tests.contract import control_suite, observed_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
@@ -27,6 +27,9 @@ class TestLeases(control_suite.LeasesSuite): ...
 
 
 class TestCounters(control_suite.CountersSuite): ...
+
+
+class TestObserved(observed_suite.ObservedSuite): ...
 
 
 class TestSamples(control_suite.SamplesSuite): ...

@@ -12,11 +12,13 @@ from tests.unit.engine.epochs import begin, plan_batch
 from tests.unit.engine.fake_sink import FakeSink
 from tests.unit.engine.memory_log import MemoryLog
 
+from penstock.config.log_fields import deployments_named
+from penstock.config.logs import event_logger
 from penstock.engine.batches import BatchLoop, StopRequestedError
 from penstock.engine.claims import Claims, Writers
 from penstock.engine.counting import Failures, Written
 from penstock.engine.loop import Hooks
-from penstock.engine.progress import Progress
+from penstock.engine.progress import Done, Progress
 from penstock.engine.resumption import Stamp
 from penstock.engine.stateful.plan import plan_of
 from penstock.engine.topic_watcher import TopicWatcher
@@ -30,7 +32,7 @@ ROWS: Any = SimpleNamespace(sparkSession=None)
 class World:
     """A loop over a log in memory, and the calls in their order."""
 
-    def __init__(self, folder: Path, **definition: Any) -> None:
+    def __init__(self, folder: Path, trace: Any = None, **definition: Any) -> None:
         self.calls: list[Any] = []
         self.log = MemoryLog({P0: 10, P1: 10})
         self.epoch = begin(folder).new(7, {P0: 0, P1: 0}, self.log.topic_ids({"t"}))
@@ -50,6 +52,7 @@ class World:
         hooks = Hooks(
             lambda done: self.calls.append(("done", done.mark, done.position)),
             lambda: self.calls.append("before"),
+            trace,
         )
         self.loop = BatchLoop(
             pipeline,
@@ -118,6 +121,62 @@ def test_a_batch_that_fails_commits_nothing_and_keeps_its_error(tmp_path: Path) 
     assert world.log.offsets == {}
     assert world.loop.error is world.fails
     assert world.loop.progress.batches == 0
+
+
+class Trace:
+    """Notes the batches that it receives."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Mark, str]] = []
+
+    def done(self, done: Done) -> None:
+        self.batches.append((done.mark, "done"))
+
+    def failed(self, mark: Mark, seconds: float, error: BaseException) -> None:
+        assert seconds >= 0
+        self.batches.append((mark, str(error)))
+
+
+def test_batches_that_end_or_fail_are_traced(tmp_path: Path) -> None:
+    trace = Trace()
+    world = World(tmp_path, trace)
+    world.run(0, 3)
+    world.fails = TransientError("away")
+    with pytest.raises(TransientError):
+        world.run(1, 5)
+    world.loop.stop()
+    with pytest.raises(StopRequestedError):
+        world.loop.run(ROWS, 1)
+
+    assert trace.batches == [(Mark(7, 0, 0), "done"), (Mark(7, 1, 0), "away")]
+
+
+def test_events_of_a_batch_have_its_number_and_in_a_worker_the_deployment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "penstock")
+    world = World(tmp_path)
+    world.run(0, 3)
+    write = world.write
+
+    def write_and_log(batch: Batch) -> Written:
+        event_logger("penstock.sinks.x").warning("slow_table", table="t")
+        return write(batch)
+
+    world.loop._writing.run = write_and_log  # type: ignore[method-assign]
+    world.fails = TransientError("away")
+    with deployments_named(), pytest.raises(TransientError):
+        world.run(1, 5)
+    event_logger("penstock.x").warning("outside")
+
+    def fields(event: str) -> list[Any]:
+        (record,) = [each for each in caplog.records if each.getMessage() == event]
+        return [getattr(record, name, None) for name in ("pipeline", "deployment", "batch")]
+
+    assert fields("batch_done") == ["p", None, 0]
+    assert fields("slow_table") == ["p", "p", 1]
+    assert fields("batch_failed") == ["p", "p", 1]
+    assert fields("outside") == [None, None, None]
 
 
 def test_bad_records_are_counted_with_an_example(tmp_path: Path) -> None:

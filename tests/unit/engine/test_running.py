@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from threading import Event
 from types import SimpleNamespace
 
@@ -42,6 +43,7 @@ def test_waiting_for_another_system_is_not_counted_as_failures(
     running.pipeline = SimpleNamespace(name="p", restart=restart)  # type: ignore[assignment]
     running._asked_to_stop, running._once, running._error = Event(), False, None
     running._restarts = running._in_a_row = running._failures = 0
+    running._reasons = Counter()
 
     def replace() -> None:
         if error := outcomes.pop(0):
@@ -52,3 +54,5 @@ def test_waiting_for_another_system_is_not_counted_as_failures(
     outcomes[:] = [PipelineFailedError("killed")] * 9
     assert not running._again(PipelineFailedError("killed"))
     assert len(outcomes) == 8
+    # Each end of a run has one reason, however long the next start is waited for.
+    assert running._reasons == {"unavailable": 1, "failed": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from starlette.testclient import TestClient
 from tests.unit.server.conftest import SPEC, Api
 
 from penstock.control.store import ControlStore
-from penstock.control.store.rows import Kind
+from penstock.control.store.rows import Kind, WorkerUsage
 from penstock.control.store.samples import Sample
 from penstock.engine import Done
+from penstock.engine.restart_reason import RestartReason
 from penstock.errors import TransientError
 from penstock.pipeline import Mark
 
@@ -90,9 +92,61 @@ def test_metrics_are_in_the_text_format(client: TestClient, store: ControlStore,
     assert [each for each in text.splitlines() if not line.fullmatch(each)] == []
 
 
-def test_metrics_have_only_what_the_caller_may_see(api: Api, people: None, put: Put) -> None:
+def test_metrics_of_partitions_durations_restarts_and_usage(
+    client: TestClient, store: ControlStore, put: Put
+) -> None:
+    put("orders")
+    store.workers.join("w1", "host-a", 12)
+    run(store, "orders")
+    store.leases.renew("w1")
+    store.partition_lag.put("w1", {"orders": {"orders-eu-3": 7}})
+    store.restarts.add({("orders", RestartReason.JAVA_DIED): 2})
+    before = client.get("/metrics").text
+    store.workers.measured("w1", WorkerUsage(1000, 2.5, 1, 300, 500))
+    text = client.get("/metrics").text
+
+    lag = (
+        'penstock_deployment_partition_lag{deployment="orders",topic="orders-eu",partition="3"} 7.0'
+    )
+    seconds = "penstock_deployment_batch_duration_seconds"
+    restarts = "penstock_deployment_restarts_total"
+    worker = 'worker="w1",host="host-a"'
+    for line in (
+        lag,
+        f'{seconds}_bucket{{deployment="orders",le="0.5"}} 0.0',
+        f'{seconds}_bucket{{deployment="orders",le="1.0"}} 1.0',
+        f'{seconds}_bucket{{deployment="orders",le="+Inf"}} 1.0',
+        f'{seconds}_sum{{deployment="orders"}} 1.0',
+        f'{seconds}_count{{deployment="orders"}} 1.0',
+        f'{restarts}{{deployment="orders",reason="java_died"}} 2.0',
+        f'{restarts}{{deployment="orders",reason="failed"}} 0.0',
+        f"penstock_worker_lease_renewals_total{{{worker}}} 1.0",
+        f"penstock_worker_running_queries{{{worker}}} 1.0",
+        f"penstock_worker_cpu_seconds_total{{{worker}}} 2.5",
+        f"penstock_worker_resident_memory_bytes{{{worker}}} 1000.0",
+        f"penstock_worker_heap_used_bytes{{{worker}}} 300.0",
+        f"penstock_worker_heap_max_bytes{{{worker}}} 500.0",
+    ):
+        assert line in text.splitlines()
+    assert "penstock_worker_heap_used_bytes{" not in before
+
+
+def test_the_guide_has_a_table_of_all_metrics(client: TestClient) -> None:
+    exported = re.findall(r"^# TYPE (\S+) ", client.get("/metrics").text, re.M)
+    guide = Path(__file__).parents[3] / "docs/control-plane.md"
+    listed = re.findall(r"^\| `(penstock_\w+)` \|", guide.read_text(), re.M)
+
+    assert sorted(exported) == sorted(listed)
+
+
+def test_metrics_have_only_what_the_caller_may_see(
+    api: Api, people: None, put: Put, store: ControlStore
+) -> None:
     put("ours", team="a")
     put("theirs", team="b")
+    run(store, "theirs")
+    store.partition_lag.put("w1", {"theirs": {"theirs-0": 7}})
+    store.restarts.add({("theirs", RestartReason.FAILED): 1})
     text = api("tom").get("/metrics").text
 
     assert ("ours" in text, "theirs" in text, "penstock_worker" in text) == (True, False, False)

@@ -21,6 +21,8 @@ from penstock.control.store.events import Events
 from penstock.control.store.leases import Leases
 from penstock.control.store.login_limit import LoginLimit
 from penstock.control.store.migrations.migration import migrate
+from penstock.control.store.partition_lag import PartitionLags
+from penstock.control.store.restarts import Restarts
 from penstock.control.store.rows import Desired, Kind, RunRow, WorkerRow
 from penstock.control.store.samples import Samples
 from penstock.control.store.tables import DEPLOYMENTS, RUNS, SPECS, WORKERS
@@ -61,6 +63,8 @@ class ControlStore:
         self.leases = Leases(database, length)
         self.counters = Counters(database)
         self.samples = Samples(database)
+        self.partition_lag = PartitionLags(database)
+        self.restarts = Restarts(database)
         self.workers = Workers(database)
         self.users = Users(database)
         self.tokens = Tokens(database)

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from penstock.config.secrets import mask
 from penstock.control.store.database import Database
-from penstock.control.store.tables import COUNTERS, RUNS
+from penstock.control.store.durations import Durations, with_duration
+from penstock.control.store.tables import COUNTERS, RUNS, TOOK
 from penstock.engine import Done
 from penstock.errors import FencedError
 
@@ -33,6 +34,10 @@ class CounterRow:
     last_batch: float | None = None
     last_error: str | None = None
     last_failed: float | None = None
+
+
+_COLUMNS = [COUNTERS.c[name] for name in CounterRow.__dataclass_fields__]
+_DURATIONS = [COUNTERS.c[name] for name in ("deployment", "seconds", *TOOK)]
 
 
 class Counters:
@@ -82,6 +87,7 @@ class Counters:
             "lost": COUNTERS.c.lost + done.lost,
             "rate": done.rows_per_second,
             "last_batch": now,
+            **with_duration(done.seconds),
         }
         if done.failed or done.lost:
             shown = mask(done.error or "")[:_LONGEST_ERROR].replace("\x00", "")
@@ -94,8 +100,14 @@ class Counters:
 
     def all(self, deployments: Iterable[str] | None = None) -> list[CounterRow]:
         """Return the counters of these deployments, or of all."""
-        query = sa.select(COUNTERS).order_by(COUNTERS.c.deployment)
+        query = sa.select(*_COLUMNS).order_by(COUNTERS.c.deployment)
         if deployments is not None:
             query = query.where(COUNTERS.c.deployment.in_(list(deployments)))
         with self._database.read() as session:
             return [CounterRow(**row) for row in session.execute(query).mappings()]
+
+    def durations(self) -> dict[str, Durations]:
+        """Return how long batches took, by the names of all deployments."""
+        with self._database.read() as session:
+            rows = session.execute(sa.select(*_DURATIONS)).mappings().all()
+        return {row["deployment"]: Durations.of(row) for row in rows}

@@ -16,7 +16,16 @@ import sqlalchemy as sa
 from penstock.control.store.database import Database
 from penstock.control.store.events import Events, next_number
 from penstock.control.store.rows import FREE, PENDING, DeploymentRow, Desired, Kind, SpecRow
-from penstock.control.store.tables import COUNTERS, DEPLOYMENTS, EVENTS, RUNS, SAMPLES, SPECS
+from penstock.control.store.tables import (
+    COUNTERS,
+    DEPLOYMENTS,
+    EVENTS,
+    PARTITION_LAG,
+    RESTARTS,
+    RUNS,
+    SAMPLES,
+    SPECS,
+)
 from penstock.errors import ConfigError, NotFoundError, nearest
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
@@ -160,7 +169,7 @@ class Deployments:
             if not session.execute(ended).rowcount:
                 return False
             session.execute(DEPLOYMENTS.delete().where(DEPLOYMENTS.c.name == name))
-            for table in (SPECS, COUNTERS, SAMPLES, EVENTS):
+            for table in (SPECS, COUNTERS, SAMPLES, PARTITION_LAG, RESTARTS, EVENTS):
                 session.execute(table.delete().where(table.c.deployment == name))
             return True
 
@@ -182,7 +191,14 @@ class Deployments:
         """Start the tokens of a name after every second that an epoch may have been numbered by."""
         second = int(session.execute(sa.select(self._database.now)).scalar_one())
         start = max(second, above)
-        fresh = {"state": PENDING, "generation": 0, "round": 0, "lapses": 0, "restarts": 0}
+        fresh = {
+            "state": PENDING,
+            "generation": 0,
+            "round": 0,
+            "lapses": 0,
+            "restarts": 0,
+            "takeovers": 0,
+        }
         cleared = {**fresh, "error": None, "failed": None, "lease_until": self._database.now}
         kept = sa.case((RUNS.c.token < start, start), else_=RUNS.c.token)
         insert = self._database.upsert(RUNS).values(deployment=name, token=start, **cleared)

@@ -92,7 +92,8 @@ class Leases:
                 state=State.STARTING.value,
                 generation=current(DEPLOYMENTS.c.generation),
                 round=current(DEPLOYMENTS.c.round),
-                lapses=sa.case((RUNS.c.worker == FREE, RUNS.c.lapses), else_=RUNS.c.lapses + 1),
+                lapses=_counted_if_lapsed(RUNS.c.lapses),
+                takeovers=_counted_if_lapsed(RUNS.c.takeovers),
             )
             .returning(
                 RUNS.c.deployment,
@@ -122,7 +123,8 @@ class Leases:
             rows = session.execute(
                 renewed.values(**values).returning(RUNS.c.deployment, RUNS.c.token)
             ).all()
-            session.execute(heartbeat.values(seen=self._now, load=load))
+            renewals = WORKERS.c.renewals + len(rows)
+            session.execute(heartbeat.values(seen=self._now, load=load, renewals=renewals))
         return {row.deployment: row.token for row in rows}
 
     def release(
@@ -209,6 +211,11 @@ class Leases:
             return {"state": state, **({} if state == FAILED else {"error": None})}
         shown = mask(error)[:_LONGEST_ERROR].replace("\x00", "")
         return {"state": state, "error": shown, "failed": self._now}
+
+
+def _counted_if_lapsed(column: sa.Column[int]) -> Any:
+    """Return one more for a lease that its holder has not given back."""
+    return sa.case((RUNS.c.worker == FREE, column), else_=column + 1)
 
 
 def _given(**optional: int | None) -> dict[str, int]:

@@ -93,6 +93,7 @@ class RunRow:
     restarts: int = 0
     error: str | None = None
     failed: float | None = None
+    takeovers: int = 0
 
     def is_held(self, now: float) -> bool:
         """Return whether a worker has a valid lease at this time of the database."""
@@ -112,6 +113,23 @@ class WorkerRow:
     seen: float = 0.0
     draining: bool = False
     process: str = ""
+    renewals: int = 0
+    heap_used: int | None = None
+    heap_max: int | None = None
+    memory: int = 0
+    cpu_seconds: float = 0.0
+    queries: int = 0
+
+
+@dataclass(frozen=True)
+class WorkerUsage:
+    """What a worker process and its children use: bytes, seconds of processors, queries of Spark."""
+
+    memory: int = 0
+    cpu_seconds: float = 0.0
+    queries: int = 0
+    heap_used: int | None = None
+    heap_max: int | None = None
 
 
 @dataclass(frozen=True)

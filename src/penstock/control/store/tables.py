@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 METADATA = sa.MetaData()
+TOOK = tuple(f"took_{number}" for number in range(11))
+"""The columns of the histogram of batch durations."""
 NAME = sa.String(200)
 
 
@@ -77,6 +79,8 @@ RUNS = sa.Table(
     _number("restarts"),
     sa.Column("error", sa.Text),
     sa.Column("failed", sa.Double),
+    # How often a worker claimed it from one that had not given it back.
+    _number("takeovers"),
     sa.Index("penstock_runs_worker", "worker"),
 )
 COUNTERS = sa.Table(
@@ -94,6 +98,9 @@ COUNTERS = sa.Table(
     sa.Column("last_batch", sa.Double),
     sa.Column("last_error", sa.Text),
     sa.Column("last_failed", sa.Double),
+    # Seconds of the batches, and how many took how long: `durations.py` has the bounds.
+    _real("seconds"),
+    *(_number(name) for name in TOOK),
 )
 SAMPLES = sa.Table(
     "penstock_samples",
@@ -109,6 +116,20 @@ SAMPLES = sa.Table(
     _number("lag"),
     _number("most_lag"),
     sa.Index("penstock_samples_at", "resolution", "at"),
+)
+PARTITION_LAG = sa.Table(
+    "penstock_partition_lag",
+    METADATA,
+    sa.Column("deployment", NAME, primary_key=True),
+    sa.Column("lag", sa.Text, nullable=False),
+    _real("at"),
+)
+RESTARTS = sa.Table(
+    "penstock_restarts",
+    METADATA,
+    sa.Column("deployment", NAME, primary_key=True),
+    sa.Column("reason", sa.String(40), primary_key=True),
+    _number("count"),
 )
 EVENTS = sa.Table(
     "penstock_events",
@@ -133,6 +154,13 @@ WORKERS = sa.Table(
     sa.Column("draining", sa.Boolean, nullable=False, server_default=sa.false()),
     # The identity of the process (`control.liveness`): on its machine others see when it has ended.
     _text("process"),
+    _number("renewals"),
+    # Of the process and its children, in bytes, seconds and queries; the heap is that of Java.
+    sa.Column("heap_used", sa.BigInteger),
+    sa.Column("heap_max", sa.BigInteger),
+    _number("memory"),
+    _real("cpu_seconds"),
+    _number("queries"),
 )
 USERS = sa.Table(
     "penstock_users",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import sqlalchemy as sa
 
 from penstock.control.store.database import Database
-from penstock.control.store.rows import WorkerRow
+from penstock.control.store.rows import WorkerRow, WorkerUsage
 from penstock.control.store.tables import RUNS, WORKERS
 
 
@@ -23,6 +25,11 @@ class Workers:
         insert = self._database.upsert(WORKERS).values(id=id, started=now, seen=now, **values)
         with self._database.write() as session:
             session.execute(insert.on_conflict_do_update(index_elements=["id"], set_={"seen": now}))
+
+    def measured(self, id: str, usage: WorkerUsage) -> None:
+        """Store what a worker uses."""
+        with self._database.write() as session:
+            session.execute(WORKERS.update().where(WORKERS.c.id == id).values(**asdict(usage)))
 
     def drain(self, id: str) -> bool:
         """Ask a worker to stop its runs and claim no others; return whether there is one."""

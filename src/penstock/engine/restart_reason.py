@@ -1,0 +1,49 @@
+"""Why a run was started again: a small closed set, for counters with a label for each reason."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.engine.topic_watcher import MovedError
+from penstock.errors import PenstockError, PipelineFailedError, SchemaChangedError, TransientError
+
+
+class RestartReason(str, Enum):
+    """The reasons; the last five are those of the control plane."""
+
+    UNAVAILABLE = "unavailable"  # Kafka, the sink's system or the store did not answer
+    JAVA_DIED = "java_died"
+    TOPICS_CHANGED = "topics_changed"  # or a table that is joined with was to be read again
+    SCHEMA_CHANGED = "schema_changed"
+    FAILED = "failed"  # anything else: the error is in the events
+    CHANGED = "changed"  # another generation of the definition
+    REQUESTED = "requested"
+    DRAINED = "drained"  # its worker was drained
+    BALANCED = "balanced"  # it moved to a worker with less to do
+    WORKER_LOST = "worker_lost"  # its worker did not renew the lease
+
+
+class JavaDiedError(PipelineFailedError):
+    """The Java process of Spark ended while a pipeline ran in it."""
+
+
+def restart_reason(error: PenstockError) -> RestartReason:
+    """Return the reason that an error of a pipeline is counted as.
+
+    >>> restart_reason(TransientError("no broker answers")).value
+    'unavailable'
+    >>> restart_reason(PipelineFailedError("no column 'n'")).value
+    'failed'
+    """
+    for kind, reason in _KINDS.items():
+        if isinstance(error, kind):
+            return reason
+    return RestartReason.FAILED
+
+
+_KINDS = {
+    MovedError: RestartReason.TOPICS_CHANGED,
+    SchemaChangedError: RestartReason.SCHEMA_CHANGED,
+    JavaDiedError: RestartReason.JAVA_DIED,
+    TransientError: RestartReason.UNAVAILABLE,
+}
