@@ -88,10 +88,10 @@ def worker(
     os.environ.pop(SUPERVISED, None)
     opened = open_store(store, keys, lease)
     fetch_shown(jars.SPARK_GROUPS)
-    with interruptible() as interrupted:
+    one = Worker(opened, Starting(opened, state))
+    with interruptible() as interrupted, one.lines.collecting():
         try:
             spark_session(spark_options(master, memory, conf or []))
-            one = Worker(opened, Starting(opened, state))
             thread = Thread(target=one.run, name="worker")
             thread.start()
             say(f"worker {one.id} runs deployments of {opened.database.place}")

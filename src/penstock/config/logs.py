@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import cast
 
 import structlog
 
 from penstock.config.secrets import mask_event
+
+_pipeline: ContextVar[str] = ContextVar("pipeline", default="")
 
 
 def event_logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -22,3 +27,23 @@ def event_logger(name: str) -> structlog.stdlib.BoundLogger:
         ],
     )
     return cast("structlog.stdlib.BoundLogger", wrapped)
+
+
+@contextmanager
+def logs_of(pipeline: str) -> Iterator[None]:
+    """Attribute what this thread logs in the block to a pipeline, also where a line does not name it.
+
+    >>> with logs_of("orders"):
+    ...     current_pipeline()
+    'orders'
+    """
+    before = _pipeline.set(pipeline)
+    try:
+        yield
+    finally:
+        _pipeline.reset(before)
+
+
+def current_pipeline() -> str:
+    """Return the pipeline that this thread logs for; an empty text if it is not known."""
+    return _pipeline.get()

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from penstock.config import Connection
-from penstock.config.logs import event_logger
+from penstock.config.logs import event_logger, logs_of
 from penstock.engine.batch_writing import DecodeNote, Writing
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.claims import Claims
@@ -132,7 +132,7 @@ class BatchLoop:
 
     def run(self, records: DataFrame, batch_id: int) -> None:
         """Handle one batch: called by Spark."""
-        with self._busy:
+        with self._busy, logs_of(self.pipeline.name):
             if self._stopping:
                 self.ended_between = True
                 raise StopRequestedError

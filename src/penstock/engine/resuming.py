@@ -154,7 +154,12 @@ class Resuming:
         began = self.checkpoint.new(number, start, topics)
         if self.pipeline.commit:
             self.log.commit(start, Stamp(number, CLAIMED).text)
-        log.info("epoch_began", epoch=number, moved=point.last() is not None)
+        log.info(
+            "epoch_began",
+            pipeline=self.pipeline.name,
+            epoch=number,
+            moved=point.last() is not None,
+        )
         return Resumption(began, start, lost)
 
     def _refuse_half_written(self, known: Witnesses) -> None:

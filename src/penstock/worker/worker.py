@@ -26,6 +26,7 @@ from penstock.engine import State
 from penstock.errors import PenstockError, TransientError
 from penstock.jobs.liveness import clock
 from penstock.worker.hosted_run import HostedRun
+from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
 
@@ -72,6 +73,7 @@ class Worker:
         self._draining, self._ended = Event(), Event()
         self._deadline = 0.0
         self._reporting = Reporting(store, self.id)
+        self.lines = LogLines(store.logs, self.id)
 
     def run(self) -> None:
         """Run deployments until `drain` was called, here or in the store, and all have ended."""
@@ -89,6 +91,7 @@ class Worker:
         for thread in threads:
             thread.join(5)
         try:
+            self.lines.write()
             self.store.workers.leave(self.id)
         except PenstockError as error:  # it is forgotten when its heartbeats are old
             log.warning("worker_not_removed", worker=self.id, reason=str(error))
@@ -264,4 +267,7 @@ class Worker:
         self._leases.remove(name)
 
     def _report(self) -> None:
-        self._reporting.report(self.runs)
+        try:
+            self._reporting.report(self.runs)
+        finally:
+            self.lines.write()

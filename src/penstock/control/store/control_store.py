@@ -20,6 +20,7 @@ from penstock.control.store.deployments import Deployments
 from penstock.control.store.events import Events
 from penstock.control.store.leases import Leases
 from penstock.control.store.login_limit import LoginLimit
+from penstock.control.store.logs import Logs
 from penstock.control.store.migrations.migration import migrate
 from penstock.control.store.rows import Desired, RunRow, WorkerRow
 from penstock.control.store.samples import Samples
@@ -57,6 +58,7 @@ class ControlStore:
         self.secrets = secrets
         self.events = Events(database)
         self.deployments = Deployments(database, self.events)
+        self.logs = Logs(database)
         self.leases = Leases(database, length)
         self.counters = Counters(database)
         self.samples = Samples(database)

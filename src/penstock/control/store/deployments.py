@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from penstock.control.store.database import Database
 from penstock.control.store.events import Events, next_number
 from penstock.control.store.rows import FREE, PENDING, DeploymentRow, Desired, Kind, SpecRow
-from penstock.control.store.tables import COUNTERS, DEPLOYMENTS, EVENTS, RUNS, SAMPLES, SPECS
+from penstock.control.store.tables import COUNTERS, DEPLOYMENTS, EVENTS, LOGS, RUNS, SAMPLES, SPECS
 from penstock.errors import ConfigError, NotFoundError, nearest
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
@@ -160,7 +160,7 @@ class Deployments:
             if not session.execute(ended).rowcount:
                 return False
             session.execute(DEPLOYMENTS.delete().where(DEPLOYMENTS.c.name == name))
-            for table in (SPECS, COUNTERS, SAMPLES, EVENTS):
+            for table in (SPECS, COUNTERS, SAMPLES, EVENTS, LOGS):
                 session.execute(table.delete().where(table.c.deployment == name))
             return True
 
