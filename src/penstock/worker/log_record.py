@@ -45,7 +45,7 @@ def line_of(record: logging.LogRecord) -> LogLine:
     if logger != "root" and logger.partition(".")[0] != "penstock":
         fields.setdefault("logger", logger)
     if exception := _exception(record):
-        fields["exception"] = exception
+        fields = {"exception": exception, **fields}
     return LogLine(owner, level_of(record.levelno), _text(event, LONGEST_EVENT), _bounded(fields))
 
 
@@ -86,7 +86,7 @@ def _exception(record: logging.LogRecord) -> str:
     if not text and isinstance(record.exc_info, tuple) and record.exc_info[0] is not None:
         text = logging.Formatter().formatException(record.exc_info)
     text = _clean(mask(text))
-    return text if len(text) <= _LONGEST_VALUE else _CUT + text[-_LONGEST_VALUE:]
+    return text if len(text) <= _LONGEST_VALUE else _CUT + text[len(_CUT) - _LONGEST_VALUE :]
 
 
 def _bounded(fields: Mapping[str, Any]) -> dict[str, Any]:

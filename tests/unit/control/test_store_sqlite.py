@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract import control_suite
+from tests.contract import control_suite, log_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
@@ -33,6 +33,9 @@ class TestSamples(control_suite.SamplesSuite): ...
 
 
 class TestEvents(control_suite.EventsSuite): ...
+
+
+class TestLogs(log_suite.LogsSuite): ...
 
 
 class TestAccess(control_suite.AccessSuite): ...
