@@ -23,7 +23,7 @@ from penstock.server.paging import page
 
 router = APIRouter(tags=["logs"])
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_SINCE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([smhd]?)")
+_SINCE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,20})?)([smhd]?)")
 
 
 @dataclass(frozen=True)
