@@ -47,8 +47,10 @@ class TestProcesses(control_suite.ProcessesSuite): ...
 def test_the_file_is_closed_to_others(store: ControlStore, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "control.sqlite").stat().st_mode) == 0o600
     (tmp_path / "control.sqlite").chmod(0o644)
-    with pytest.raises(SetupError, match="can be opened by others"):
+    with pytest.raises(SetupError, match="can be opened by others") as refused:
         Database(tmp_path / "control.sqlite")
+    assert "use --store or PENSTOCK_STORE with a file of your own" in str(refused.value)
+    assert "PENSTOCK_JOBS" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
