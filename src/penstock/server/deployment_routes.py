@@ -18,7 +18,7 @@ from penstock.errors import ConfigError, nearest
 from penstock.server.app_state import PAGE, Body, Cursor, Limit, Settings, Store
 from penstock.server.caller import Caller
 from penstock.server.conditions import GivenCondition, etag
-from penstock.server.deployment_access import find_visible, require_operator
+from penstock.server.deployment_access import find_visible, is_name, require_operator
 from penstock.server.deployment_changes import DeploymentChanges
 from penstock.server.deployment_views import detail, summaries
 from penstock.server.given_definition import GivenDefinition, read_definition, read_desired
@@ -112,7 +112,7 @@ def list_deployments(
 ) -> dict[str, Any]:
     """Return the deployments that the caller may see, in the order of their names."""
     start = after(cursor)
-    if not isinstance(start, str | None):
+    if not (start is None or (isinstance(start, str) and is_name(start))):
         raise ConfigError("the cursor is not one of a list of deployments; give none to start over")
     found: list[dict[str, Any]] = []
     for shown in _visible(store, access, start or ""):

@@ -104,7 +104,7 @@ def audit(
 ) -> dict[str, Any]:
     """Return the changes, the newest first."""
     number = key_of(cursor)
-    if not isinstance(number, int | None) or not 0 <= (number or 0) <= GREATEST:
+    if not (number is None or (type(number) is int and 0 <= number <= GREATEST)):
         raise ConfigError("the cursor is not one of the audit log; give none to start over")
     if target is not None and not is_name(target):
         return page([], limit, key=str, shown=str)
