@@ -152,8 +152,8 @@ def test_logs_are_for_those_who_may_see_the_deployment(
     assert tom.get("/api/v1/workers/w1/logs/stream").status_code == 403
     assert events(vic.get(LOGS)) == ["theirs"]
     assert events(vic.get("/api/v1/workers/w1/logs")) == ["own"]
-    nobody = api(login=True)
-    assert nobody.get(LOGS).status_code == 401
+    anonymous = api(login=True)
+    assert anonymous.get(LOGS).status_code == 401
 
 
 def stream(port: int, path: str = LOGS, **given: Any) -> Iterator[dict[str, Any]]:
