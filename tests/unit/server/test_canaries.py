@@ -88,7 +88,8 @@ def seed(store: ControlStore) -> None:
     store.events.add("orders", "note", error)
     store.workers.join("w1", "host", 1)
     for deployment in ("orders", ""):
-        record = logging.makeLogRecord({"msg": error, "deployment": deployment, "reason": error})
+        given = {"msg": error, "levelno": logging.INFO, "deployment": deployment, "reason": error}
+        record = logging.makeLogRecord(given)
         store.logs.add("w1", [line_of(record)])
 
 
