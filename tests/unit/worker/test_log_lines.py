@@ -153,7 +153,11 @@ def test_whatever_is_logged_can_be_stored_and_shown(
     assert len(shown) < 2 * LONGEST_FIELDS
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "\ud800 \udfff", "%s %d", "x" * 10**6, "{}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "\x00", "\ud800 \udfff", "%s %d", "x" * 10**6, "{}"],
+    ids=["empty", "nul", "surrogates", "percent", "long", "braces"],
+)
 def test_any_text_can_be_an_event(store: ControlStore, lines: LogLines, text: str) -> None:
     log.warning(text, pipeline="orders")
     lines.write()
