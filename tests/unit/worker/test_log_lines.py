@@ -159,7 +159,7 @@ def test_whatever_is_logged_can_be_stored_and_shown(
     ids=["empty", "nul", "surrogates", "percent", "long", "braces"],
 )
 def test_any_text_can_be_an_event(store: ControlStore, lines: LogLines, text: str) -> None:
-    log.warning(text, pipeline="orders")
+    lines.handle(logging.makeLogRecord({"msg": text, "levelno": 30, "pipeline": "orders"}))
     lines.write()
 
     (row,) = store.logs.after(0)
