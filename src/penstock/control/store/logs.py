@@ -107,8 +107,11 @@ class Logs:
                 worker=worker, at=self._database.now - sa.bindparam("age", type_=sa.Double)
             )
             session.execute(insert, rows)
-        self._count(worker, Counter(row["deployment"] for row in rows))
-        self._thin()
+            counts = self._counted(worker, rows)
+            full = [owner for owner, count in counts.items() if count >= _SLACK]
+            for owner in full:
+                self._thin(session, *owner)
+        self._added.update(counts | dict.fromkeys(full, 0))
 
     def after(
         self, number: int = 0, wanted: LogFilter | None = None, *, most: int = 1000
@@ -156,24 +159,20 @@ class Logs:
         taken = counted.values(value=SEQUENCE.c.value + count).returning(SEQUENCE.c.value)
         return int(session.execute(taken).scalar_one())
 
-    def _count(self, worker: str, added: Counter[str]) -> None:
-        for deployment, count in added.items():
-            owner = (deployment, worker) if not deployment else (deployment, "")
-            # One that is new to this process may have as many lines as it can.
-            self._added[owner] = self._added.get(owner, _SLACK) + count
+    def _counted(self, worker: str, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], int]:
+        """Return how many lines were added since old ones were deleted, for the owners of these."""
+        added = Counter((row["deployment"], "" if row["deployment"] else worker) for row in rows)
+        # One that is new to this process may have as many lines as it can.
+        return {owner: self._added.get(owner, _SLACK) + count for owner, count in added.items()}
 
-    def _thin(self) -> None:
-        """Delete the oldest lines of owners that got many; each in a short transaction of its own."""
-        full = [owner for owner, count in self._added.items() if count >= _SLACK]
-        for deployment, worker in full:
-            own = LOGS.c.deployment == deployment
-            mine = own if deployment else sa.and_(own, LOGS.c.worker == worker)
-            newest = sa.select(LOGS.c.number).where(mine).order_by(LOGS.c.number.desc())
-            with self._database.write() as session:
-                last = session.execute(newest.offset(self._most).limit(1)).scalar()
-                if last is not None:
-                    session.execute(LOGS.delete().where(mine, LOGS.c.number <= last))
-            self._added[deployment, worker] = 0
+    def _thin(self, session: sa.Connection, deployment: str, worker: str) -> None:
+        """Delete the oldest lines of a deployment, or of a worker itself."""
+        own = LOGS.c.deployment == deployment
+        mine = own if deployment else sa.and_(own, LOGS.c.worker == worker)
+        newest = sa.select(LOGS.c.number).where(mine).order_by(LOGS.c.number.desc())
+        last = session.execute(newest.offset(self._most).limit(1)).scalar()
+        if last is not None:
+            session.execute(LOGS.delete().where(mine, LOGS.c.number <= last))
 
 
 def _known(session: sa.Connection, names: Iterable[str]) -> set[str]:
