@@ -20,6 +20,8 @@ import pytest
 
 from penstock import Connection
 from penstock.control.store import ControlStore
+from penstock.embedded import SchemaRegistry
+from penstock.formats.registry import Registry, Schema
 from penstock.testing import eventually, fill
 
 EXAMPLE = Path(__file__).parents[2] / "examples/host-metrics.yaml"
@@ -121,6 +123,16 @@ def test_it_answers_until_a_signal(start: Start, number: signal.Signals, code: i
     assert server.end(number) == code
     assert f"described at {server.url}/api/docs" in server.printed()
     assert "Traceback" not in server.printed()
+
+
+def test_it_shows_the_subjects_of_its_schema_registry(
+    start: Start, schema_registry: SchemaRegistry, unique: str
+) -> None:
+    Registry(schema_registry.url).register(f"{unique}-value", Schema('"string"'))
+    server = start("--workers", 0, "--registry", schema_registry.url)
+
+    with urlopen(f"{server.url}/api/v1/subjects?contains={unique}") as reply:
+        assert json.load(reply)["items"] == [{"name": f"{unique}-value"}]
 
 
 @pytest.mark.slow

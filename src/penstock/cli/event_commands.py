@@ -20,6 +20,7 @@ from penstock.config.printable import printable, printable_json
 from penstock.errors import TransientError
 
 _RETRY, _AGAIN = 2.0, 0.2
+_MOST = 1000
 
 
 def events(
@@ -28,7 +29,9 @@ def events(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for more, until Ctrl-C.")
     ] = False,
-    lines: Annotated[int, typer.Option("-n", min=0, help="How many of the stored ones.")] = 50,
+    tail: Annotated[
+        int, typer.Option("--tail", "-n", min=0, help="How many of the stored ones: the newest.")
+    ] = 50,
     as_json: JsonOption = False,
     server: ServerOption = None,
     ca: CaOption = None,
@@ -38,7 +41,7 @@ def events(
     For example: penstock events orders -f
     """
     with client_of(server, ca) as client:
-        found = newest_events(client, name, lines) if lines else []
+        found = newest_events(client, name, tail) if tail else []
         for each in found:
             _print(each, as_json)
         if follow:
@@ -49,23 +52,33 @@ def events(
 
 def newest_events(client: ServerClient, name: str | None, most: int) -> list[dict[str, Any]]:
     """Return the last events, the oldest first."""
-    return list(deque(client.items("/events", deployment=name), maxlen=most))
+    if most > _MOST:
+        return list(deque(client.items("/events", deployment=name), maxlen=most))
+    found: list[dict[str, Any]] = client.get("/events", deployment=name, tail=most)["items"]
+    return found
 
 
 def followed(client: ServerClient, name: str | None, last: int | None) -> Iterator[dict[str, Any]]:
     """Yield events after a number as they happen; a server that goes away is waited for."""
+    return followed_stream(client, "/events", last, deployment=name)
+
+
+def followed_stream(
+    client: ServerClient, path: str, last: int | None, **query: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a stream after a number as they come; it is opened again where it ends."""
     is_away = False
     while True:
         headers = {"Accept": "text/event-stream"}
         if last is not None:
             headers["Last-Event-ID"] = str(last)
         try:
-            for line in client.stream("/events", headers, deployment=name):
+            for line in client.stream(path, headers, **query):
                 is_away = False
                 if line.startswith(b"data:"):
-                    event = json.loads(line[5:])
-                    last = event["number"]
-                    yield event
+                    row = json.loads(line[5:])
+                    last = row["number"]
+                    yield row
             time.sleep(_AGAIN)  # the server ends streams now and then: rights may have changed
         except TransientError as error:
             if not is_away:

@@ -50,6 +50,7 @@ COMMANDS = {
         "penstock.cli.deployment_actions:rollback", "Deploy an earlier generation again."
     ),
     "events": Entry("penstock.cli.event_commands:events", "Show events of deployments."),
+    "logs": Entry("penstock.cli.log_commands:logs", "Show the logs of a deployment or a worker."),
     "top": Entry("penstock.cli.top:top", "Show deployments and their throughput, live."),
     "deadletters": Entry(
         "penstock.cli.dead_letter_commands:app", "List, show, replay and drop dead letters.", True

@@ -66,6 +66,9 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A Spark setting of workers; may be repeated."),
     ] = None,
+    registry: Annotated[
+        str | None, typer.Option(metavar="URL", help="The schema registry, for /subjects.")
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request (with -v).")
     ] = False,
@@ -83,18 +86,21 @@ def serve(
     options = merged(
         ServeOptions(
             host, port, workers, store, keys, state, tls_cert, tls_key, behind_proxy,
-            tuple(allowed_host or ()), login, memory, tuple(conf or ()),
+            tuple(allowed_host or ()), login, memory, tuple(conf or ()), registry,
         )
     )  # fmt: skip
-    tls, settings = options.tls(), options.settings()
+    tls, settings, subjects = options.tls(), options.settings(), options.registry_options()
     if settings.workers:
         require_worker()
-    with open_store(options.store, options.keys) as opened, closing(Connections()) as connections:
+    with (
+        open_store(options.store, options.keys) as opened,
+        closing(Connections(registry=subjects)) as connections,
+    ):
         settings.require_safe(users=sum(not user.disabled for user in opened.users.all()))
         socket = listen(settings.host, options.port or 0)
         app = create_app(opened, settings, kafka_routers(connections, opened))
         api = ApiServer(app, socket, tls, access_log=access_log)
-        supervisor = _supervisor(opened, options, settings.workers)
+        supervisor = supervisor_of(opened, options, settings.workers)
         with signals(supervisor) as wanted:
             api.start()
             supervisor.begin()
@@ -145,13 +151,13 @@ def signals(supervisor: Supervisor) -> Iterator[Wanted]:
             signal.signal(number, handler)
 
 
-def _supervisor(store: ControlStore, options: ServeOptions, count: int) -> Supervisor:
+def supervisor_of(store: ControlStore, options: ServeOptions, count: int) -> Supervisor:
+    """Return the supervisor of the workers of a store."""
     # A worker goes on in another folder, maybe: paths are absolute.
     environment = {STORE: str(store.database.file or store_place(options.store))}
     if options.keys:
         environment[KEYS] = str(Path(options.keys).absolute())
-    if options.state:
-        environment["PENSTOCK_STATE"] = options.state
+    environment |= options.worker_environment()
     return Supervisor(store, count, worker_command(*options.worker_options()), environment)
 
 

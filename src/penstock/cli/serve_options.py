@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
+from pydantic import ValidationError
+
 from penstock.cli.jar_progress import fetch_shown
 from penstock.config.server_section import read_server_section
+from penstock.control.places import WORKER_CONF
 from penstock.embedded import jars
 from penstock.embedded.java import find_java
 from penstock.errors import ConfigError, MissingExtraError
+from penstock.formats.registry.registry_options import RegistryOptions
 from penstock.server.listening import TlsFiles, read_tls
 from penstock.server.settings import OidcSettings, ServerSettings
 
@@ -35,6 +41,7 @@ class ServeOptions:
     login: bool | None = None
     memory: str | None = None
     conf: tuple[str, ...] = ()
+    registry: str | Mapping[str, Any] | None = field(default=None, repr=False)
     oidc: OidcSettings | None = None
 
     def tls(self) -> TlsFiles | None:
@@ -60,10 +67,29 @@ class ServeOptions:
             shared_state=self.state,
         )
 
+    def registry_options(self) -> RegistryOptions | None:
+        """Return the options of the schema registry, checked."""
+        if self.registry is None:
+            return None
+        try:
+            return RegistryOptions.model_validate(self.registry)
+        except ValidationError as error:
+            problem = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(["registry", *(str(part) for part in problem["loc"])])
+            raise ConfigError(
+                f"{where}: {problem['msg'].removeprefix('Value error, ')}; give the address of a schema "
+                "registry, as in --registry http://localhost:8081, or in the section server: of "
+                "penstock.yaml a mapping with url, username and password"
+            ) from None
+
     def worker_options(self) -> list[str]:
         """Return the options of the command `penstock worker`."""
-        memory = ["--memory", self.memory] if self.memory else []
-        return [*memory, *(text for each in self.conf for text in ("--conf", each))]
+        return ["--memory", self.memory] if self.memory else []
+
+    def worker_environment(self) -> dict[str, str]:
+        """Return the variables of a worker: settings may be secret, and options are visible to others."""
+        state = {"PENSTOCK_STATE": self.state} if self.state else {}
+        return {**state, WORKER_CONF: json.dumps(self.conf)}
 
     def url(self, port: int) -> str:
         """Return the address of the server."""

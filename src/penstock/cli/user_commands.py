@@ -40,8 +40,10 @@ def add(
     penstock users add bob --role viewer --role operator:team=payments
     """
     with open_store(store, keys) as opened:
-        opened.users.add(name, _new_password(name), role)
-        opened.audit.add(_actor(), "user.add", name, grants=role)
+        given = _new_password(name)
+        with opened.change():
+            opened.users.add(name, given, role)
+            opened.audit.add(_actor(), "user.add", name, grants=role)
     say(f"{name} is added: {', '.join(role)}")
 
 
@@ -69,8 +71,10 @@ def password(name: User, *, store: StoreOption = None, keys: KeysOption = None) 
     """Replace the password of a user; all tokens of the user end."""
     with open_store(store, keys) as opened:
         _require(name, [row.name for row in opened.users.all()])
-        opened.users.set_password(name, _new_password(name))
-        opened.audit.add(_actor(), "user.password", name)
+        given = _new_password(name)
+        with opened.change():
+            opened.users.set_password(name, given)
+            opened.audit.add(_actor(), "user.password", name)
     say(f"{name} has a new password, and must log in again")
 
 
@@ -83,8 +87,9 @@ def remove(
         _require(name, [row.name for row in opened.users.all()])
         if not yes:
             ask_first(f"Remove the user {name} and all tokens of the user?", "nothing was removed")
-        opened.users.remove(name)
-        opened.audit.add(_actor(), "user.remove", name)
+        with opened.change():
+            opened.users.remove(name)
+            opened.audit.add(_actor(), "user.remove", name)
     say(f"{name} is removed")
 
 

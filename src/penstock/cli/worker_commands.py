@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from json import loads
 from threading import Thread
 from typing import Annotated
 
@@ -13,9 +14,9 @@ from penstock.cli.jar_progress import fetch_shown
 from penstock.cli.options import JsonOption
 from penstock.cli.output import print_json, print_table, say
 from penstock.control.placement import is_alive
-from penstock.control.places import SUPERVISED, open_store
+from penstock.control.places import SUPERVISED, WORKER_CONF, open_store
 from penstock.control.store import ControlStore
-from penstock.errors import NotFoundError, nearest
+from penstock.errors import ConfigError, NotFoundError, nearest
 
 app = typer.Typer(
     invoke_without_command=True, help="Run deployments of a server; list and drain workers."
@@ -86,12 +87,13 @@ def worker(
 
     # Others see it in this process still; Java and the processes of Spark do not inherit it.
     os.environ.pop(SUPERVISED, None)
+    settings = [*inherited_conf(), *(conf or [])]
     opened = open_store(store, keys, lease)
     fetch_shown(jars.SPARK_GROUPS)
-    with interruptible() as interrupted:
+    one = Worker(opened, Starting(opened, state))
+    with interruptible() as interrupted, one.lines.collecting():
         try:
-            spark_session(spark_options(master, memory, conf or []))
-            one = Worker(opened, Starting(opened, state))
+            spark_session(spark_options(master, memory, settings))
             thread = Thread(target=one.run, name="worker")
             thread.start()
             say(f"worker {one.id} runs deployments of {opened.database.place}")
@@ -102,6 +104,18 @@ def worker(
         finally:
             stop_session()
             opened.close()
+
+
+def inherited_conf() -> list[str]:
+    """Return the Spark settings that the server chose; processes of Spark do not inherit them."""
+    given = os.environ.pop(WORKER_CONF, "") or "[]"
+    try:
+        return [str(each) for each in loads(given)]
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"the variable {WORKER_CONF} is not a JSON list of texts as in "
+            '["spark.executor.memory=2g"]; unset it, and use --conf'
+        ) from None
 
 
 @app.command("list")

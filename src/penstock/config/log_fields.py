@@ -30,6 +30,11 @@ def log_fields(**fields: Any) -> Iterator[None]:
         _fields.reset(before)
 
 
+def log_field(name: str) -> Any:
+    """Return a field that what this thread logs has; None outside of a block with it."""
+    return _fields.get().get(name)
+
+
 @contextmanager
 def deployments_named() -> Iterator[None]:
     """Add the field `deployment` to events of this process that have a pipeline, in the block.

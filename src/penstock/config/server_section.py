@@ -39,6 +39,9 @@ class ServerSection(SafeModel):
     allowed_hosts: tuple[str, ...] = ()
     memory: str | None = None
     conf: dict[str, str] = Field(default_factory=dict)
+    registry: str | dict[str, Any] | None = Field(
+        default=None, description="The schema registry: its address, or its options."
+    )
     oidc: dict[str, Any] | None = Field(default=None, description="Tokens of an OpenID provider.")
 
 

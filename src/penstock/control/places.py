@@ -15,6 +15,9 @@ JOBS = "PENSTOCK_JOBS"
 SUPERVISED = "PENSTOCK_SUPERVISED"
 """The variable of workers that a server started; its value is the place of their store."""
 
+WORKER_CONF = "PENSTOCK_WORKER_CONF"
+"""The variable with the Spark settings of such a worker, as JSON: options are visible to other users."""
+
 
 def store_place(given: str | None = None) -> str:
     """Return the file or URL of the store: the given one, the environment's, or the user's own."""

@@ -17,20 +17,23 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "gluster", "lustre", "fuse.", "beegfs", "gpfs")
 
 
-def make_private(file: Path) -> None:
-    """Make the file private to this user: it may contain passwords, and functions that are run."""
+def make_private(file: Path, what: str = "the jobs", setting: str = f"set {PLACE} to") -> None:
+    """Make the file private to this user: it may contain passwords, and functions that are run.
+
+    `what` is stored in the file, and `setting` chooses another one; both are for messages.
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         status = file.stat()
     except OSError as error:
         raise SetupError(
-            f"the jobs cannot be stored in {file}: {error.strerror}; set {PLACE} to another file"
+            f"{what} cannot be stored in {file}: {error.strerror}; {setting} another file"
         ) from None
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
         raise SetupError(
             f"{file} belongs to another user or can be opened by others; it may contain passwords and "
-            f"code that is run: chmod 600 {file}, or set {PLACE} to a file of your own"
+            f"code that is run: chmod 600 {file}, or {setting} a file of your own"
         )
 
 

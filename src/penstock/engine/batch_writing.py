@@ -112,7 +112,12 @@ class Writing:
             except Exception as error:
                 if refusal(error) is None or not self._may_split(batch):
                     raise
-                log.warning("batch_refused", batch=batch.id, reason=refusal(error))
+                log.warning(
+                    "batch_refused",
+                    pipeline=batch.pipeline,
+                    batch=batch.id,
+                    reason=refusal(error),
+                )
             else:
                 self._split = None
                 return written

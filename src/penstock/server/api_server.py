@@ -9,6 +9,7 @@ from typing import Any
 import uvicorn
 
 from penstock.errors import SetupError
+from penstock.server.app_state import end_streams
 from penstock.server.listening import TlsFiles
 
 # Requests that are under way get this long at the end.
@@ -59,8 +60,8 @@ class ApiServer:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Answer the requests that are under way, end streams of events, and stop."""
-        self._app.state.feed.close()
+        """Answer the requests that are under way, end streams, and stop."""
+        end_streams(self._app)
         self._server.should_exit = True
         self._thread.join(_GRACE + 5)
         self._socket.close()

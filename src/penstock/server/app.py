@@ -1,7 +1,7 @@
 """The application of the server: routes, errors in one form, the access check in front.
 
 Run it with uvicorn: `uvicorn.run(create_app(store, settings), proxy_headers=False, server_header=False)`.
-Before the server stops, `app.state.feed.close()` ends the streams of events.
+Before the server stops, `app_state.end_streams(app)` ends the streams.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from penstock.server import (
     deployment_routes,
     event_routes,
     health_routes,
+    log_routes,
     user_routes,
     worker_routes,
 )
 from penstock.server.access import AccessCheck
+from penstock.server.app_state import end_streams
 from penstock.server.authentication import Authenticator
 from penstock.server.event_feed import EventFeed
 from penstock.server.openapi_page import POLICY, openapi_page
@@ -48,7 +50,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        app.state.feed.close()
+        end_streams(app)
 
     app = FastAPI(
         title="Penstock",
@@ -60,12 +62,15 @@ def create_app(
     )
     users = Authenticator(store, settings)
     app.state.store, app.state.settings, app.state.users = store, settings, users
-    app.state.feed = EventFeed(store, settings.streams)
+    app.state.feed = EventFeed("events", store.events.after, store.events.last, settings.streams)
+    app.state.log_feed = EventFeed("logs", store.logs.after, store.logs.last, settings.streams)
     app.add_middleware(AccessCheck, store=store, settings=settings, users=users)
     _handle_errors(app)
     app.include_router(health_routes.router)
     app.include_router(_docs())
-    modules = (deployment_routes, deployment_actions, event_routes, worker_routes, user_routes)
+    modules = (
+        deployment_routes, deployment_actions, event_routes, log_routes, worker_routes, user_routes,
+    )  # fmt: skip
     for router in (*(module.router for module in modules), *routers):
         app.include_router(router, prefix=PREFIX)
     return app

@@ -40,18 +40,19 @@ class DeploymentChanges:
             labels = self._labels(given, before)
             checked = self.check(name, given, before)
             checked.require_valid(name)
-            return self.store.deployments.put(
-                name,
-                given.kind,
-                checked.sealed,
-                by=self.access.user,
-                labels=labels,
-                desired=given.desired,
-                expected=before.revision if before else 0,
-            )
+            with self.store.change():
+                row = self.store.deployments.put(
+                    name,
+                    given.kind,
+                    checked.sealed,
+                    by=self.access.user,
+                    labels=labels,
+                    desired=given.desired,
+                    expected=before.revision if before else 0,
+                )
+                return self._audited("put", before, row)
 
         before, row = self._repeated(name, condition, attempt)
-        self._audit("put", before, row)
         return row, before is None
 
     def check(self, name: str, given: GivenDefinition, before: DeploymentRow | None) -> Checked:
@@ -81,19 +82,19 @@ class DeploymentChanges:
             merged = {**row.labels, **(labels or {})}
             kept = {key: value for key, value in merged.items() if value is not None}
             require(self.access, Role.OPERATOR, kept)
-            return self.store.deployments.put(
-                name,
-                row.kind,
-                row.spec,
-                by=self.access.user,
-                labels=kept,
-                desired=desired,
-                expected=row.revision,
-            )
+            with self.store.change():
+                changed = self.store.deployments.put(
+                    name,
+                    row.kind,
+                    row.spec,
+                    by=self.access.user,
+                    labels=kept,
+                    desired=desired,
+                    expected=row.revision,
+                )
+                return self._audited("patch", row, changed)
 
-        before, row = self._repeated(name, condition, attempt)
-        self._audit("patch", before, row)
-        return row
+        return self._repeated(name, condition, attempt)[1]
 
     def rollback(self, name: str, generation: int, condition: Condition) -> DeploymentRow:
         """Store an earlier generation once more."""
@@ -103,37 +104,39 @@ class DeploymentChanges:
             for each in self.store.deployments.history(name):
                 if each.generation == generation:
                     require(self.access, Role.OPERATOR, each.labels)
-            return self.store.deployments.rollback(
-                name, generation, by=self.access.user, expected=row.revision
-            )
+            with self.store.change():
+                changed = self.store.deployments.rollback(
+                    name, generation, by=self.access.user, expected=row.revision
+                )
+                return self._audited("rollback", row, changed, rolled_back_to=generation)
 
-        before, row = self._repeated(name, condition, attempt)
-        self._audit("rollback", before, row, rolled_back_to=generation)
-        return row
+        return self._repeated(name, condition, attempt)[1]
 
     def set_desired(self, name: str, desired: Desired, condition: Condition) -> DeploymentRow:
         """Ask for another state; `DELETED` removes the deployment."""
 
         def attempt(before: DeploymentRow | None) -> DeploymentRow:
             row = self._existing(name, before)
-            return self.store.deployments.set_desired(
-                name, desired, by=self.access.user, expected=row.revision
-            )
+            with self.store.change():
+                changed = self.store.deployments.set_desired(
+                    name, desired, by=self.access.user, expected=row.revision
+                )
+                return self._audited(desired.value, row, changed)
 
-        before, row = self._repeated(name, condition, attempt)
-        self._audit(desired.value, before, row)
-        return row
+        return self._repeated(name, condition, attempt)[1]
 
     def restart(self, name: str, condition: Condition) -> DeploymentRow:
         """Ask for a restart."""
 
         def attempt(before: DeploymentRow | None) -> DeploymentRow:
             row = self._existing(name, before)
-            return self.store.deployments.restart(name, by=self.access.user, expected=row.revision)
+            with self.store.change():
+                changed = self.store.deployments.restart(
+                    name, by=self.access.user, expected=row.revision
+                )
+                return self._audited("restart", row, changed)
 
-        before, row = self._repeated(name, condition, attempt)
-        self._audit("restart", before, row)
-        return row
+        return self._repeated(name, condition, attempt)[1]
 
     def _existing(self, name: str, before: DeploymentRow | None) -> DeploymentRow:
         if before is None:
@@ -171,13 +174,17 @@ class DeploymentChanges:
             return None
         return find_for(self.store, self.access, name, Role.OPERATOR)
 
-    def _audit(
+    def _audited(
         self, action: str, before: DeploymentRow | None, row: DeploymentRow, **detail: Any
-    ) -> None:
-        """Write a change to the audit log; without a difference there is none."""
-        if before is not None and before.revision == row.revision:
-            return
-        changed = {"generation": row.generation, "desired": row.desired.value, "labels": row.labels}
-        self.store.audit.add(
-            self.access.user, f"deployment.{action}", row.name, **changed, **detail
-        )
+    ) -> DeploymentRow:
+        """Write a change to the audit log, in its own transaction; without a difference there is none."""
+        if before is None or before.revision != row.revision:
+            changed = {"generation": row.generation, "labels": row.labels, **detail}
+            self.store.audit.add(
+                self.access.user,
+                f"deployment.{action}",
+                row.name,
+                desired=row.desired.value,
+                **changed,
+            )
+        return row

@@ -12,12 +12,13 @@ from pydantic import BaseModel, ConfigDict
 
 from penstock.control.roles import Access, Role
 from penstock.control.store import ControlStore
-from penstock.control.store.rows import DeploymentRow, Desired, Kind
+from penstock.control.store.rows import PAUSED, PENDING, DeploymentRow, Desired, Kind
+from penstock.engine import State
 from penstock.errors import ConfigError, nearest
 from penstock.server.app_state import PAGE, Body, Cursor, Limit, Settings, Store
 from penstock.server.caller import Caller
 from penstock.server.conditions import GivenCondition, etag
-from penstock.server.deployment_access import find_visible, require_operator
+from penstock.server.deployment_access import find_visible, is_name, require_operator
 from penstock.server.deployment_changes import DeploymentChanges
 from penstock.server.deployment_views import detail, summaries
 from penstock.server.given_definition import GivenDefinition, read_definition, read_desired
@@ -25,6 +26,8 @@ from penstock.server.paging import after, page
 
 router = APIRouter(prefix="/deployments", tags=["deployments"])
 _CHUNK = 500
+STATES = sorted({PENDING, PAUSED, *(each.value for each in State)})
+"""The states that a run may be in."""
 _TEXT = Query(max_length=200)
 _DEFINITION = {
     "application/yaml": {"schema": {"type": "string", "description": "The definition."}},
@@ -71,6 +74,7 @@ class Filters:
     def __post_init__(self) -> None:
         _require_one_of("kind", self.kind, [each.value for each in Kind])
         _require_one_of("desired", self.desired, [each.value for each in Desired])
+        _require_one_of("state", self.state and self.state.upper(), STATES)
 
     def accepts(self, shown: dict[str, Any]) -> bool:
         """Return whether a deployment belongs to the list."""
@@ -108,7 +112,7 @@ def list_deployments(
 ) -> dict[str, Any]:
     """Return the deployments that the caller may see, in the order of their names."""
     start = after(cursor)
-    if not isinstance(start, str | None):
+    if not (start is None or (isinstance(start, str) and is_name(start))):
         raise ConfigError("the cursor is not one of a list of deployments; give none to start over")
     found: list[dict[str, Any]] = []
     for shown in _visible(store, access, start or ""):

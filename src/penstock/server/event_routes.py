@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
 
 from penstock.control.roles import Access, Role
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import EventRow
 from penstock.errors import ConfigError
-from penstock.server.app_state import GREATEST, PAGE, Cursor, Feed, Limit, Number, Store
+from penstock.server.app_state import GREATEST, PAGE, Cursor, Feed, Limit, Store, Tail
 from penstock.server.caller import Caller, requires
 from penstock.server.deployment_access import find_visible, is_name, visible_names
+from penstock.server.event_stream import STREAM, Start, number_before, refuse_both, streamed
 from penstock.server.paging import after as key_of
 from penstock.server.paging import page
 
 router = APIRouter(tags=["events"])
-STREAM = "text/event-stream"
+_CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -51,37 +50,38 @@ def _selection(
     return Selection(store, access, deployment)
 
 
-def _start(
-    after: Number | None = None,
-    cursor: Cursor = None,
-    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
-) -> int | None:
-    """Return the number to start after: what a reader has seen last counts most."""
-    if last_event_id is not None:
-        if not (last_event_id.isascii() and last_event_id.isdigit()):
-            raise ConfigError(f"Last-Event-ID is {last_event_id!r}; it is the number of an event")
-        return min(int(last_event_id), GREATEST)
-    number = key_of(cursor)
-    if number is None:
-        return after
-    if not isinstance(number, int) or not 0 <= number <= GREATEST:
-        raise ConfigError("the cursor is not one of a list of events; give none to start over")
-    return number
-
-
 @router.get("/events", response_model=None)
 def events(
     request: Request,
     feed: Feed,
     selection: Annotated[Selection, Depends(_selection)],
-    start: Annotated[int | None, Depends(_start)],
+    start: Start,
+    *,
     limit: Limit = PAGE,
+    tail: Tail = None,
 ) -> Response | dict[str, Any]:
     """Return events after a number, the oldest first; as a stream with `Accept: text/event-stream`."""
     if STREAM in request.headers.get("accept", ""):
-        feed.require_room()
-        return StreamingResponse(_sent(feed.listen(start, selection.of)), media_type=STREAM)
+        if tail is not None and start is None:  # who comes back goes on where the stream ended
+            start = number_before(_newest(selection, tail))
+        return streamed(feed, feed.listen(start, selection.of), shown=asdict)
+    if tail is not None:
+        refuse_both(start)
+        return {"items": [asdict(row) for row in _newest(selection, tail)], "next": None}
     return _listed(selection, start or 0, limit)
+
+
+def _newest(selection: Selection, most: int) -> list[EventRow]:
+    """Return the newest events that the caller may see, the oldest of them first."""
+    events, deployment = selection.store.events, selection.deployment
+    found: list[EventRow] = []
+    before = None
+    while rows := events.newest(_CHUNK, deployment=deployment, before=before):
+        found = selection.of(rows) + found
+        before = rows[0].number
+        if len(found) >= most or len(rows) < _CHUNK:
+            break
+    return found[-most:]
 
 
 def _listed(selection: Selection, start: int, limit: int) -> dict[str, Any]:
@@ -95,16 +95,6 @@ def _listed(selection: Selection, start: int, limit: int) -> dict[str, Any]:
     return page(found, limit, key=lambda row: row.number, shown=asdict)
 
 
-async def _sent(batches: AsyncIterator[list[EventRow]]) -> AsyncIterator[str]:
-    """Yield events in the form of a stream; a comment where there are none, as a sign of life."""
-    yield "retry: 2000\n\n"
-    async for rows in batches:
-        if not rows:
-            yield ": \n\n"
-        for row in rows:
-            yield f"id: {row.number}\ndata: {json.dumps(asdict(row))}\n\n"
-
-
 @router.get("/audit", dependencies=[Depends(requires(Role.ADMIN))])
 def audit(
     store: Store,
@@ -114,7 +104,7 @@ def audit(
 ) -> dict[str, Any]:
     """Return the changes, the newest first."""
     number = key_of(cursor)
-    if not isinstance(number, int | None) or not 0 <= (number or 0) <= GREATEST:
+    if not (number is None or (type(number) is int and 0 <= number <= GREATEST)):
         raise ConfigError("the cursor is not one of the audit log; give none to start over")
     if target is not None and not is_name(target):
         return page([], limit, key=str, shown=str)

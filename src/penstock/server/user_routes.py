@@ -80,8 +80,10 @@ def log_in(
 def _new_token(store: ControlStore, by: str, given: NewToken) -> dict[str, Any]:
     own = _find_user(store, given.user)
     limits = _texts(own.grants) if given.grants is None else given.grants
-    token, row = store.tokens.create(given.user, given.name, grants=limits, seconds=given.seconds)
-    store.audit.add(by, "token.create", given.user, id=row.id, name=row.name, grants=limits)
+    name, seconds = given.name, given.seconds
+    with store.change():
+        token, row = store.tokens.create(given.user, name, grants=limits, seconds=seconds)
+        store.audit.add(by, "token.create", given.user, id=row.id, name=row.name, grants=limits)
     return {"token": token, **_shown_token(row)}
 
 
@@ -97,8 +99,9 @@ def list_users(store: Store, limit: Limit = PAGE, cursor: Cursor = None) -> dict
 def add_user(given: NewUser, store: Store, access: Caller) -> dict[str, Any]:
     """Add a user."""
     _require_unicode(given.name)
-    store.users.add(given.name, given.password.get_secret_value(), given.grants)
-    store.audit.add(access.user, "user.add", given.name, grants=given.grants)
+    with store.change():
+        store.users.add(given.name, given.password.get_secret_value(), given.grants)
+        store.audit.add(access.user, "user.add", given.name, grants=given.grants)
     return _shown_user(_find_user(store, given.name))
 
 
@@ -107,6 +110,17 @@ def change_user(
     name: str, given: UserPatch, store: Store, access: Caller, users: Logins
 ) -> dict[str, Any]:
     """Change the grants or the password of a user, or disable the user."""
+    changed = {"grants": given.grants, "disabled": given.disabled}
+    changes = {key: value for key, value in changed.items() if value is not None}
+    kinds = sorted(given.model_fields_set)
+    with store.change():
+        _change_user(store, name, given)
+        store.audit.add(access.user, "user.change", name, **changes, changed=kinds)
+    users.forget()
+    return _shown_user(_find_user(store, name))
+
+
+def _change_user(store: ControlStore, name: str, given: UserPatch) -> None:
     _find_user(store, name)
     if given.grants is not None:
         read_grants(given.grants)
@@ -118,22 +132,17 @@ def change_user(
         store.users.set_grants(name, given.grants)
     if given.disabled is not None:
         (store.users.disable if given.disabled else store.users.enable)(name)
-    users.forget()
-    changed = {"grants": given.grants, "disabled": given.disabled}
-    changes = {key: value for key, value in changed.items() if value is not None}
-    kinds = sorted(given.model_fields_set)
-    store.audit.add(access.user, "user.change", name, **changes, changed=kinds)
-    return _shown_user(_find_user(store, name))
 
 
 @router.delete("/users/{name}", status_code=204, dependencies=_ADMIN)
 def remove_user(name: str, store: Store, access: Caller, users: Logins) -> None:
     """Remove a user with all tokens."""
-    _find_user(store, name)
-    _require_other_admin(store, name)
-    store.users.remove(name)
+    with store.change():
+        _find_user(store, name)
+        _require_other_admin(store, name)
+        store.users.remove(name)
+        store.audit.add(access.user, "user.remove", name)
     users.forget()
-    store.audit.add(access.user, "user.remove", name)
 
 
 @router.get("/tokens", dependencies=_ADMIN)
@@ -157,8 +166,9 @@ def revoke_token(id: str, store: Store, access: Caller) -> None:
     row = next((row for row in store.tokens.all() if row.id == id), None)
     if row is None or not (row.user == access.user or access.allows(Role.ADMIN)):
         raise NotFoundError(f"there is no token {id[:40]!r}")
-    store.tokens.revoke(id)
-    store.audit.add(access.user, "token.revoke", row.user, id=id)
+    with store.change():
+        store.tokens.revoke(id)
+        store.audit.add(access.user, "token.revoke", row.user, id=id)
 
 
 def _find_user(store: ControlStore, name: str) -> UserRow:

@@ -34,11 +34,12 @@ def list_workers(store: Store, limit: Limit = PAGE, cursor: Cursor = None) -> di
 def drain(id: str, store: Store, access: Caller) -> dict[str, Any]:
     """Ask a worker to pass its runs to others and to claim no more; for operators of everything."""
     requires(Role.OPERATOR)(access)
-    if not is_name(id) or not store.workers.drain(id):
-        ids = [worker.id for worker in store.workers.all()]
-        hint = nearest(id, ids) if ids else "there are none"
-        raise NotFoundError(f"there is no worker {id[:200]!r}; {hint}")
-    store.audit.add(access.user, "worker.drain", id)
+    with store.change():
+        if not is_name(id) or not store.workers.drain(id):
+            ids = [worker.id for worker in store.workers.all()]
+            hint = nearest(id, ids) if ids else "there are none"
+            raise NotFoundError(f"there is no worker {id[:200]!r}; {hint}")
+        store.audit.add(access.user, "worker.drain", id)
     return {"id": id, "draining": True}
 
 

@@ -28,6 +28,7 @@ from penstock.engine import State
 from penstock.engine.restart_reason import RestartReason
 from penstock.errors import ConfigError, NotFoundError, PenstockError, TransientError
 from penstock.worker.hosted_run import HostedRun
+from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
 
@@ -91,6 +92,7 @@ class Worker:
         self._draining, self._ended = Event(), Event()
         self._deadline = 0.0
         self._reporting = Reporting(store, self.id)
+        self.lines = LogLines(store.logs, self.id)
 
     def run(self) -> None:
         """Run deployments until `drain` was called, here or in the store, and all have ended."""
@@ -113,6 +115,7 @@ class Worker:
             thread.join(5)
         try:
             self._reporting.restarts.write(self.store.restarts)
+            self.lines.write()
             self.store.workers.leave(self.id)
         except PenstockError as error:  # it is forgotten when its heartbeats are old
             log.warning("worker_not_removed", worker=self.id, reason=str(error))
@@ -378,4 +381,7 @@ class Worker:
         self._leases.remove(name)
 
     def _report(self) -> None:
-        self._reporting.report(self.runs)
+        try:
+            self._reporting.report(self.runs)
+        finally:
+            self.lines.write()

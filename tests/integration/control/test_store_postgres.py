@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 import sqlalchemy as sa
-from tests.contract import control_suite, observed_suite
+from tests.contract import control_suite, log_suite, observed_suite
 from tests.contract.apart import run_apart
 from tests.contract.control_suite import deploy, done, end
 from tests.integration.control.conftest import create
@@ -41,6 +41,9 @@ class TestSamples(control_suite.SamplesSuite): ...
 
 
 class TestEvents(control_suite.EventsSuite): ...
+
+
+class TestLogs(log_suite.LogsSuite): ...
 
 
 class TestAccess(control_suite.AccessSuite): ...

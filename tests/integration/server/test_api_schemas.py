@@ -103,6 +103,7 @@ def test_a_server_without_registry_says_so(connections: Connections) -> None:
     with TestClient(app) as client:
         status, text = Api(client).refused("GET", "/subjects")
     assert (status, "this server has no schema registry" in text) == (404, True)
+    assert "penstock serve --registry URL" in text
 
 
 def test_messages_are_decoded_with_their_registered_schema(

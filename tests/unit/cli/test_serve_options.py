@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 from tests.unit.cli.conftest import Command
 
+from penstock.cli.serve import supervisor_of
 from penstock.cli.serve_options import ServeOptions, merged
+from penstock.cli.worker_commands import inherited_conf
 from penstock.config.server_section import read_server_section
+from penstock.control.places import open_store
 from penstock.errors import ConfigError
 from penstock.server.listening import listen
 
@@ -37,7 +42,15 @@ def settings(home: Path, text: str) -> None:
         (["--workers", "-1"], 2, "--workers"),
         (["--port", "70000"], 2, "--port"),
         (["--store", "mysql://x/y"], 2, "the store cannot be in 'mysql'"),
-        (["--store", "/proc/none/control.sqlite"], 3, ""),
+        (
+            ["--store", "/proc/none/control.sqlite"],
+            3,
+            "the deployments cannot be stored in /proc/none/control.sqlite: No such file or directory; "
+            "use --store or PENSTOCK_STORE with another file",
+        ),
+        (["--registry", "nonsense"], 2, "--registry http://localhost:8081"),
+        (["--registry", "file:///etc/passwd"], 2, "--registry http://localhost:8081"),
+        (["--registry", ""], 2, "--registry http://localhost:8081"),
         (["--host", "192.0.2.7", "--behind-proxy"], 2, "add one|users"),
     ],
 )
@@ -72,7 +85,8 @@ def test_settings_come_from_the_file_and_options_replace_them(own_home: Path) ->
     assert found.settings().allowed_hosts == frozenset({"b"})
     assert found.oidc is not None
     assert found.oidc.grants == {"team": ("viewer",)}
-    assert found.worker_options() == ["--conf", "spark.x=1"]
+    assert found.worker_options() == []
+    assert json.loads(found.worker_environment()["PENSTOCK_WORKER_CONF"]) == ["spark.x=1"]
     assert found.url(1) == "http://127.0.0.1:1"
 
 
@@ -121,3 +135,62 @@ def test_a_file_of_the_working_folder_may_name_a_server(own_home: Path) -> None:
     section, is_own = read_server_section()
 
     assert (section.url, section.workers, is_own) == ("https://a", 2, False)
+
+
+def test_settings_of_spark_are_not_options_of_the_worker_which_others_see(
+    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = ("spark.hadoop.fs.s3a.secret.key=hunter2 with 'signs' = \n", "spark.x=1")
+    with open_store(str(tmp_path / "store.sqlite"), str(tmp_path / "keys")) as store:
+        started = supervisor_of(store, ServeOptions(conf=conf, memory="2g"), 1)
+
+    assert "hunter2" not in str(started.command)
+    assert list(started.command[-2:]) == ["--memory", "2g"]
+    for name, value in started.environment.items():
+        monkeypatch.setenv(name, value)
+    assert inherited_conf() == list(conf)
+    assert "PENSTOCK_WORKER_CONF" not in os.environ  # Java and Python of Spark do not inherit it
+    assert inherited_conf() == []
+
+
+@pytest.mark.parametrize("given", ["{", "5", "null"])
+def test_settings_that_are_not_a_list_are_refused(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_WORKER_CONF", given)
+
+    with pytest.raises(ConfigError, match="PENSTOCK_WORKER_CONF is not a JSON list of texts"):
+        inherited_conf()
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("registry: http://r:8081", "http://r:8081"),
+        ("registry: {url: 'http://r:8081', username: a, password: hunter2}", "http://r:8081"),
+    ],
+)
+def test_the_schema_registry_comes_from_the_file_too(own_home: Path, text: str, url: str) -> None:
+    settings(own_home, f"server: {{{text}}}\n")
+    found = merged(ServeOptions())
+    options = found.registry_options()
+
+    assert options
+    assert options.url == url
+    assert "hunter2" not in repr(found) + repr(options)
+    other = merged(ServeOptions(registry="http://other:1")).registry_options()
+    assert other
+    assert other.url == "http://other:1"
+
+
+def test_a_wrong_key_of_the_registry_is_named_without_its_values(own_home: Path) -> None:
+    settings(own_home, "server: {registry: {url: 'http://r', pasword: hunter2}}\n")
+    with pytest.raises(ConfigError, match=r"registry\.pasword: ") as refused:
+        merged(ServeOptions()).registry_options()
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_folder_does_not_choose_the_registry(own_home: Path) -> None:
+    Path("penstock.yaml").write_text("server: {registry: 'http://elsewhere'}\n")
+    with pytest.raises(ConfigError, match="registry is not allowed in a file of the working"):
+        merged(ServeOptions())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract import control_suite, observed_suite
+from tests.contract import control_suite, log_suite, observed_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
@@ -38,6 +38,9 @@ class TestSamples(control_suite.SamplesSuite): ...
 class TestEvents(control_suite.EventsSuite): ...
 
 
+class TestLogs(log_suite.LogsSuite): ...
+
+
 class TestAccess(control_suite.AccessSuite): ...
 
 
@@ -47,8 +50,10 @@ class TestProcesses(control_suite.ProcessesSuite): ...
 def test_the_file_is_closed_to_others(store: ControlStore, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "control.sqlite").stat().st_mode) == 0o600
     (tmp_path / "control.sqlite").chmod(0o644)
-    with pytest.raises(SetupError, match="can be opened by others"):
+    with pytest.raises(SetupError, match="can be opened by others") as refused:
         Database(tmp_path / "control.sqlite")
+    assert "use --store or PENSTOCK_STORE with a file of your own" in str(refused.value)
+    assert "PENSTOCK_JOBS" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tests.unit.server.conftest import PASSWORD, SPEC, YAML, Api
 from penstock.control.store import ControlStore
 from penstock.control.store.login_limit import Limits, LoginLimit
 from penstock.server.app import create_app
+from penstock.server.app_state import end_streams
 from penstock.server.settings import ServerSettings
 from penstock.testing import eventually
 
@@ -41,7 +42,7 @@ def serving(store: ControlStore, **settings: Any) -> Iterator[int]:
         eventually(lambda: server.started)
         yield int(server.servers[0].sockets[0].getsockname()[1])
     finally:
-        app.state.feed.close()
+        end_streams(app)
         server.should_exit = True
         thread.join(30)
 

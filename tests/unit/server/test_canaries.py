@@ -10,6 +10,8 @@ from starlette.testclient import TestClient
 from tests.unit.server.conftest import PASSWORD, YAML, Api
 
 from penstock.control.store import ControlStore
+from penstock.server.settings import StreamSettings
+from penstock.worker.log_record import line_of
 
 CANARY = "c4nary-Of-A-Secret"
 TEXT = f"""# password={CANARY}-comment
@@ -31,7 +33,7 @@ def test_canaries_appear_nowhere(
     api: Api, people: None, store: ControlStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ann = api("ann")
+    ann = api("ann", streams=StreamSettings(every=0.02, seconds=0.1))
     texts = [
         ann.post(f"{ONE}/validate", content=TEXT, headers=YAML),
         ann.put(ONE, content=TEXT, headers=YAML),
@@ -69,6 +71,7 @@ def test_canaries_appear_nowhere(
             "runs",
             "counters",
             "events",
+            "logs",
             "audit",
             "users",
             "logins",
@@ -84,6 +87,10 @@ def seed(store: ControlStore) -> None:
     store.leases.report("orders", "w1", claimed.token, "RETRYING", error=error)
     store.events.add("orders", "note", error)
     store.workers.join("w1", "host", 1)
+    for deployment in ("orders", ""):
+        given = {"msg": error, "levelno": logging.INFO, "deployment": deployment, "reason": error}
+        record = logging.makeLogRecord(given)
+        store.logs.add("w1", [line_of(record)])
 
 
 def readable(client: TestClient) -> list[str]:
@@ -92,5 +99,6 @@ def readable(client: TestClient) -> list[str]:
     values = {"name": "orders", "generation": "1", "id": "w1"}
     gets = [path for path, methods in paths.items() if "get" in methods]
     assert len(gets) >= 14
-    filled = [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], path) for path in gets]
+    filled = [f"{path}?after=0" if path.endswith("/stream") else path for path in gets]
+    filled = [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], path) for path in filled]
     return [*filled, "/api/docs", "/api/v1/openapi.json", "/api/v1/deployments?text=orders"]

@@ -352,6 +352,9 @@ def test_lists_are_filtered_and_paged(client: TestClient, put: Put) -> None:
     [
         ("kind=pipelines", "did you mean 'pipeline'?"),
         ("desired=up", "allowed: deleted, paused, running, stopped"),
+        ("state=UP", "state is 'UP'; allowed: FAILED, PAUSED, PENDING, RESTARTING, RETRYING"),
+        ("state=runing", "did you mean 'RUNNING'?"),
+        ("state=", "state is ''"),
         ("limit=0", "query.limit"),
         ("limit=1001", "query.limit"),
         ("limit=x", "query.limit"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +19,10 @@ from penstock.control.store.audit import Audit
 from penstock.control.store.counters import Counters
 from penstock.control.store.database import Database
 from penstock.control.store.deployments import Deployments
-from penstock.control.store.events import Events
+from penstock.control.store.events import Events, next_number
 from penstock.control.store.leases import Leases
 from penstock.control.store.login_limit import LoginLimit
+from penstock.control.store.logs import Logs
 from penstock.control.store.migrations.migration import migrate
 from penstock.control.store.partition_lag import PartitionLags
 from penstock.control.store.restarts import Restarts
@@ -60,6 +63,7 @@ class ControlStore:
         self.secrets = secrets
         self.events = Events(database)
         self.deployments = Deployments(database, self.events)
+        self.logs = Logs(database)
         self.leases = Leases(database, length)
         self.counters = Counters(database)
         self.samples = Samples(database)
@@ -97,6 +101,16 @@ class ControlStore:
     def close(self) -> None:
         """Close the database."""
         self.database.close()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Store a change and its row of the audit log in one transaction: both, or neither.
+
+        Statements of this thread in the block belong to it. It should be short.
+        """
+        with self.database.write() as session:
+            next_number(session)  # the first lock of every transaction
+            yield
 
     def view(self) -> View:
         """Return everything that a worker decides by, in two statements."""

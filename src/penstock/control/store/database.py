@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import sqlalchemy as sa
@@ -54,6 +55,7 @@ class Database:
         self.place = url.render_as_string(hide_password=True)
         self.now: Now = _CLOCKS[self.dialect] if now is None else now
         self.engine = self._engine(url)
+        self._local = local()
 
     def _engine(self, url: sa.URL) -> sa.Engine:
         if self.file is None:
@@ -63,7 +65,7 @@ class Database:
                 f"the control plane needs SQLite 3.35 or newer, and this Python has "
                 f"{sqlite3.sqlite_version}; use another Python, or give the URL of a PostgreSQL"
             )
-        make_private(self.file)
+        make_private(self.file, "the deployments", "use --store or PENSTOCK_STORE with")
         engine = sa.create_engine(f"sqlite:///{self.file}", connect_args={"timeout": 30})
         sa.event.listen(engine, "connect", _tune_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
@@ -77,24 +79,44 @@ class Database:
     def write(self) -> Iterator[sa.Connection]:
         """Open a transaction that may write; it is committed at the end.
 
+        Inside of another one of the same thread it is a part of that one.
+
         Raises
         ------
         TransientError
             When the database is unavailable or locked. Whether a commit that was under way has
             happened is unknown then.
         """
+        if (outer := self._current()) is not None:
+            yield outer
+            return
         with self._translated(), self.engine.begin() as session:
-            yield session
+            self._local.session = session
+            try:
+                yield session
+            finally:
+                self._local.session = None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Open a transaction that only reads: on SQLite it waits for no writer."""
+        """Open a transaction that only reads: on SQLite it waits for no writer.
+
+        Inside of one that writes, in the same thread, it reads what that one has written.
+        """
+        if (outer := self._current()) is not None:
+            yield outer
+            return
         with (
             self._translated(),
             self.engine.connect().execution_options(**_READING) as session,
             session.begin(),
         ):
             yield session
+
+    def _current(self) -> sa.Connection | None:
+        """Return the transaction of this thread that may write."""
+        found: sa.Connection | None = getattr(self._local, "session", None)
+        return found
 
     def time(self) -> float:
         """Return the time by the database's clock."""

@@ -20,6 +20,7 @@ from penstock.control.store.tables import (
     COUNTERS,
     DEPLOYMENTS,
     EVENTS,
+    LOGS,
     PARTITION_LAG,
     RESTARTS,
     RUNS,
@@ -169,7 +170,7 @@ class Deployments:
             if not session.execute(ended).rowcount:
                 return False
             session.execute(DEPLOYMENTS.delete().where(DEPLOYMENTS.c.name == name))
-            for table in (SPECS, COUNTERS, SAMPLES, PARTITION_LAG, RESTARTS, EVENTS):
+            for table in (SPECS, COUNTERS, SAMPLES, PARTITION_LAG, RESTARTS, EVENTS, LOGS):
                 session.execute(table.delete().where(table.c.deployment == name))
             return True
 

@@ -61,6 +61,18 @@ class Events:
         with self._database.read() as session:
             return int(session.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar() or 0)
 
+    def newest(
+        self, most: int, *, deployment: str | None = None, before: int | None = None
+    ) -> list[EventRow]:
+        """Return the newest events, or the newest ones before a number; the oldest of them first."""
+        query = sa.select(EVENTS).order_by(EVENTS.c.number.desc()).limit(most)
+        if deployment is not None:
+            query = query.where(EVENTS.c.deployment == deployment)
+        if before is not None:
+            query = query.where(EVENTS.c.number < before)
+        with self._database.read() as session:
+            return [EventRow(**row) for row in session.execute(query).mappings()][::-1]
+
     def after(
         self, number: int = 0, *, deployment: str | None = None, most: int = 1000
     ) -> list[EventRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -141,3 +142,21 @@ class EventRow:
     kind: str
     text: str
     at: float
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """A line that a run or a worker logged; `deployment` is empty for a line of the worker itself."""
+
+    number: int
+    deployment: str
+    worker: str
+    level: str
+    event: str
+    fields: dict[str, Any]
+    at: float
+
+    @classmethod
+    def of(cls, row: sa.RowMapping) -> LogRow:
+        """Read a row of the table."""
+        return cls(**{**row, "fields": json.loads(row["fields"])})

@@ -200,3 +200,17 @@ AUDIT = sa.Table(
     sa.Column("target", NAME, nullable=False, index=True),
     sa.Column("detail", sa.Text, nullable=False),
 )
+LOGS = sa.Table(
+    "penstock_logs",
+    METADATA,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    # Empty for a line of the worker itself.
+    sa.Column("deployment", NAME, nullable=False),
+    sa.Column("worker", NAME, nullable=False),
+    sa.Column("level", sa.String(10), nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("fields", sa.Text, nullable=False),
+    _real("at"),
+    sa.Index("penstock_logs_deployment", "deployment", "number"),
+    sa.Index("penstock_logs_worker", "worker", "deployment", "number"),
+)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 
 from penstock.control.roles import Role
-from penstock.errors import TerminalError
+from penstock.errors import ConfigError, TerminalError
 from penstock.kafka import AclFilter
 from penstock.kafka.error_table import group
 from penstock.kafka.kafka_errors import code_of
@@ -54,7 +54,7 @@ def cluster_router(connections: Connections) -> APIRouter:
     ) -> dict[str, Any]:
         """Return the ACLs that agree with every word that is given."""
         wanted = AclFilter(principal, operation, resource, name, permission, pattern, host)
-        first = after(cursor)
+        first = _first(cursor)
         with connections.admin(connection) as admin:
             try:
                 rules = sorted((list(asdict(rule).values()), rule) for rule in admin.acls(wanted))
@@ -62,7 +62,19 @@ def cluster_router(connections: Connections) -> APIRouter:
                 if code_of(error) in group("forbidden").codes:
                     raise
                 raise RefusedRequestError(501, str(error)) from error
-        later = [each for each in rules if not isinstance(first, list) or each[0] > first]
+        later = [each for each in rules if each[0] > first]
         return page(later[: limit + 1], limit, lambda each: each[0], lambda each: asdict(each[1]))
 
     return router
+
+
+def _first(cursor: str | None) -> list[str]:
+    """Return the rule after which a page begins; empty for the first one."""
+    key = after(cursor)
+    if key is None:
+        return []
+    if isinstance(key, list) and all(isinstance(each, str) for each in key):
+        return key
+    raise ConfigError(
+        f"{str(cursor)[:40]!r} is not a cursor of ACLs; give the 'next' of the page before"
+    )

@@ -106,7 +106,8 @@ class Connections:
         """Return a client that asks the schema registry for everything again."""
         if self._registry is None:
             raise NotFoundError(
-                "this server has no schema registry: give it the address of one when it is started"
+                "this server has no schema registry; start it with one: penstock serve --registry URL, "
+                "or `registry` in the section server: of penstock.yaml"
             )
         return self._registry.fresh_client()
 

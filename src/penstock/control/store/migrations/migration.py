@@ -15,7 +15,7 @@ from penstock.control.store.database import Database
 from penstock.control.store.migrations.job_takeover import UNCLEAN, Seal
 from penstock.errors import SetupError
 
-NEWEST = "004"
+NEWEST = "005"
 VERSION_TABLE = "penstock_schema"
 _HERE = Path(__file__).parent
 _LOCK = 0x70656E73746F636B  # "penstock"
