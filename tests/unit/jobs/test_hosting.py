@@ -81,7 +81,7 @@ def test_a_job_whose_process_has_ended_is_taken_at_once(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("idle")
-@pytest.mark.parametrize("process", [this_process(), OTHER, ""])
+@pytest.mark.parametrize("process", [this_process(), OTHER, ""], ids=["here", "elsewhere", "old"])
 def test_a_job_whose_process_may_live_is_not_taken(store: Store, process: str) -> None:
     put(store)
     held_by(store, process)

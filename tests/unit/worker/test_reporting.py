@@ -5,8 +5,8 @@ from __future__ import annotations
 from threading import Event, Semaphore
 
 import pytest
-from penstock.jobs.liveness import clock
 
+from penstock.control.liveness import clock
 from penstock.control.reconcile import Local
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
