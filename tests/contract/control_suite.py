@@ -404,7 +404,8 @@ class CountersSuite:
         for batch, seconds in enumerate(took):
             for _ in range(2):
                 store.counters.count("orders", lease.token, done(1, batch, seconds=seconds))
-        store.counters.count("orders", lease.token - 1, done(1, 99, seconds=1.0))
+        with pytest.raises(FencedError):
+            store.counters.count("orders", lease.token - 1, done(1, 99, seconds=1.0))
 
         durations = store.counters.durations()["orders"]
         assert durations.cumulative() == [2, 3, 3, 3, 3, 3, 4, 4, 4, 5, 6]

@@ -78,8 +78,9 @@ def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
     store.counters.count("orders", lease.token, done)
     store.close()
     with sqlite3.connect(place) as session:  # as version 2 left it
-        for table in ("partition_lag", "restarts"):
+        for table in ("partition_lag", "restarts", "logs"):
             session.execute(f"DROP TABLE penstock_{table}")
+        session.execute("DELETE FROM penstock_sequence WHERE name = 'logs'")
         added = {
             "counters": ["seconds", *TOOK],
             "runs": ["takeovers"],
