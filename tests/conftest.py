@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -119,6 +120,18 @@ def no_memory_tables() -> None:
     from penstock.sinks.memory.table_store import _tables
 
     _tables.clear()
+
+
+@pytest.fixture(autouse=True)
+def _logging_ends_with_a_test() -> Iterator[None]:
+    """A handler that a command sets would write to a stream that is closed after the test."""
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    yield
+    for handler in list(root.handlers):
+        if type(handler) is logging.StreamHandler and handler not in before:
+            root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)

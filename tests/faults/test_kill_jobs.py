@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class Process:
         )
 
     def kill(self) -> None:
+        if self._process.poll() is not None:
+            return
         family = psutil.Process(self._process.pid).children(recursive=True)
         self._process.send_signal(signal.SIGKILL)
         for process in family:
@@ -56,12 +58,20 @@ class Process:
 @pytest.fixture
 def begin(
     connection: Connection, unique: str, tmp_path: Path, postgres: Postgres
-) -> Callable[[], Process]:
+) -> Iterator[Callable[[], Process]]:
     database = json.dumps({"url": postgres.url, "password": PASSWORD})
     arguments = (
         str(tmp_path / "jobs.sqlite"), unique, connection.brokers, str(tmp_path), database
     )  # fmt: skip
-    return lambda: Process(*arguments, log=tmp_path / "log")
+    begun: list[Process] = []
+
+    def start() -> Process:
+        begun.append(Process(*arguments, log=tmp_path / "log"))
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
 
 
 def test_three_jobs_go_on_after_every_kill(

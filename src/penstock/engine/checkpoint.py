@@ -17,6 +17,7 @@ from penstock.pipeline.storage import Folder
 from penstock.pipeline.values import offsets_as_json, partitions_of
 
 _SHAPES = "penstock-state.json"
+_START = "penstock-start.json"
 _DECODE = "penstock-decode.json"
 # What Spark writes for a source that has had no record yet.
 _NOTHING_READ = "-"
@@ -65,7 +66,11 @@ class Epoch:
     def open(self, start: Offsets, topics: Mapping[str, str]) -> None:
         """Store the start offsets and the topics of the epoch, before its first batch."""
         self.note_topics(topics)
-        self._folder.write("penstock-start.json", offsets_as_json(start))
+        self._folder.write(_START, offsets_as_json(start))
+
+    def has_begun(self) -> bool:
+        """Return whether its start is known, or a batch was planned: old releases stored no start."""
+        return self._folder.read(_START) is not None or self.last() is not None
 
     def outlast_its_second(self) -> None:
         """Wait for the end of the second that the epoch is named after, before its first write.
@@ -78,7 +83,7 @@ class Epoch:
 
     def start(self) -> Offsets:
         """Return where the epoch starts."""
-        return partitions_of(json.loads(self._folder.read("penstock-start.json") or "{}"))
+        return partitions_of(json.loads(self._folder.read(_START) or "{}"))
 
     def topics(self) -> dict[str, str]:
         """Return the ids of the topics that the epoch reads: a recreated topic has another."""
@@ -174,9 +179,12 @@ class Checkpoint:
         self._folder = folder
 
     def newest(self) -> Epoch | None:
-        """Return the epoch that ran last, or None before the first start."""
-        numbers = _numbers(self._folder.names())
-        return self._epoch(numbers[-1]) if numbers else None
+        """Return the epoch that began last, or None before the first start.
+
+        A process that is killed while it begins one leaves a folder that says nothing.
+        """
+        epochs = map(self._epoch, reversed(_numbers(self._folder.names())))
+        return next((epoch for epoch in epochs if epoch.has_begun()), None)
 
     def new(self, number: int, start: Offsets, topics: Mapping[str, str]) -> Epoch:
         """Begin an epoch at these offsets of the topics with these ids."""

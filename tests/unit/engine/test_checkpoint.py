@@ -33,3 +33,14 @@ def test_a_clock_that_was_set_back_is_not_waited_for(tmp_path: Path, monkeypatch
     epoch.outlast_its_second()
 
     assert waited == [1.0]
+
+
+def test_an_epoch_that_a_killed_process_was_beginning_says_nothing(tmp_path: Path) -> None:
+    """Its folder has no start: the group's offsets, of the epoch before it, count."""
+    checkpoint = Checkpoint(Folder(SPARK, str(tmp_path)))
+    begun = checkpoint.new(7, {("t", 0): 5}, {"t": "id"})
+    (tmp_path / "8").mkdir()
+    (tmp_path / "8" / "penstock-topics.json").write_text("{}")
+    found = checkpoint.newest()
+    assert found is not None
+    assert (found.number, found.start()) == (begun.number, {("t", 0): 5})
