@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from penstock.api_client.server_address import ServerAddress
 from penstock.cli.apply_plan import Planned, carry_out, plan
 from penstock.cli.definition_files import DefinitionFile, read_definitions
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, counted, print_json, say, say_error, write
-from penstock.cli.server_address import ServerAddress
 from penstock.cli.server_options import CaOption, ServerOption, client_of
 from penstock.config.printable import printable, printable_lines
 from penstock.errors import ConfigError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from penstock.api_client.server_client import ServerClient, in_path
 from penstock.cli.definition_files import DefinitionFile
-from penstock.cli.server_client import ServerClient, in_path
 from penstock.errors import ConfigError, DefinitionError, PenstockError
 
 Action = Literal["create", "update", "unchanged", "delete"]

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.api_client.server_client import ServerClient, in_path
 from penstock.cli.deployment_table import state_of
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, counted, print_json, say, say_error
-from penstock.cli.server_client import ServerClient, in_path
 from penstock.cli.server_options import CaOption, Name, Names, ServerOption, client_of
 from penstock.errors import PenstockError
 

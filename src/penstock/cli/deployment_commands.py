@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.api_client.server_client import ServerClient, in_path
 from penstock.cli.deployment_table import generation_of, moment, row_of, state_of
 from penstock.cli.event_commands import event_line, newest_events
 from penstock.cli.options import JsonOption
 from penstock.cli.output import print_json, print_table, say, write
-from penstock.cli.server_client import ServerClient, in_path
 from penstock.cli.server_options import CaOption, Name, ServerOption, client_of
 from penstock.config.printable import printable, printable_lines
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from penstock.api_client.server_client import ServerClient, in_path
 from penstock.cli.deployment_table import moment
 from penstock.cli.event_commands import followed_stream
 from penstock.cli.output import say, write
-from penstock.cli.server_client import ServerClient, in_path
 from penstock.cli.server_options import CaOption, ServerOption, client_of
 from penstock.config.printable import printable, printable_json
 from penstock.errors import ConfigError, nearest

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.output import messages, say
-from penstock.cli.server_address import (
+from penstock.api_client.server_address import (
     Credentials,
     ServerAddress,
     find_credentials,
@@ -18,7 +17,8 @@ from penstock.cli.server_address import (
     remove_credentials,
     store_credentials,
 )
-from penstock.cli.server_client import ServerClient, in_path
+from penstock.api_client.server_client import ServerClient, in_path
+from penstock.cli.output import messages, say
 from penstock.cli.server_options import CaOption, ServerOption
 from penstock.config.printable import printable
 from penstock.config.secrets import remember_secret

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.server_address import find_credentials, find_server
-from penstock.cli.server_client import ServerClient
+from penstock.api_client.server_address import find_credentials, find_server
+from penstock.api_client.server_client import ServerClient
 
 ServerOption = Annotated[
     str | None,

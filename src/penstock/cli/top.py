@@ -11,11 +11,11 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from penstock.api_client.server_client import ServerClient
 from penstock.cli.deployment_commands import LabelFilter
 from penstock.cli.deployment_table import short, state_of
 from penstock.cli.options import JsonOption
 from penstock.cli.output import messages, print_json, print_table
-from penstock.cli.server_client import ServerClient
 from penstock.cli.server_options import CaOption, ServerOption, client_of
 from penstock.config.printable import printable
 from penstock.errors import TransientError

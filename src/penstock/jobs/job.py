@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.control.job_spec import pipeline_of
-from penstock.control.store.rows import Desired
 from penstock.engine import Progress, State
 from penstock.errors import ConfigError
 from penstock.jobs.job_display import as_html, as_line, watch
 from penstock.jobs.job_store import JobRow, Store
 from penstock.jobs.job_table import Reader, Table
+from penstock.jobs.server_store import ServerStore
 from penstock.jobs.statistics import table_of
 from penstock.kafka import Consumer
 from penstock.sinks.memory import MemorySink
@@ -30,7 +30,7 @@ class Job:
     ends it for good.
     """
 
-    def __init__(self, store: Store, name: str, table: Table | None = None) -> None:
+    def __init__(self, store: Store | ServerStore, name: str, table: Table | None = None) -> None:
         self.store = store
         self.name = name
         self._table = table
@@ -129,8 +129,7 @@ class Job:
     @property
     def _running(self) -> HostedRun | None:
         """Return the run in this process; it is another one after a change of the definition."""
-        hosted = self.store.hosted
-        run = hosted.run_of(self.name) if hosted else None
+        run = self.store.run_of(self.name)
         return run if run is not None and not run.is_over else None
 
     @property
@@ -139,11 +138,11 @@ class Job:
         return self._running is not None
 
     def start(self) -> Job:
-        """Run the job in this process, from where it stopped."""
+        """Run the job, from where it stopped: in this process, or in a worker of its server."""
         if self.runs_here:
             return self
         _ = self.pipeline  # mistakes, and code that must not be loaded, are reported first
-        self._run = self.store.hosting.start(self.name, self)
+        self._run = self.store.start(self.name, self)
         return self
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -162,17 +161,14 @@ class Job:
 
     def stop(self) -> None:
         """Stop after the current batch; the job stays stored and resumes at the next start."""
-        if self.store.hosted is not None:
-            self.store.hosted.stop(self.name)
+        self.store.stop(self.name)
 
     def cancel(self) -> None:
         """End the job and delete it; its table and its group's offsets are kept.
 
         A job that another process runs is ended by that process, within seconds.
         """
-        hosted = self.store.hosted
-        if hosted is None or not hosted.stop(self.name, Desired.DELETED):
-            self.store.cancel(self.name)
+        self.store.end(self.name)
 
     def _gone(self) -> ConfigError:
         return ConfigError(f"the job {self.name!r} was cancelled and does not exist any more")

@@ -20,6 +20,7 @@ from penstock.jobs.job_definition import (
     same_place,
 )
 from penstock.jobs.job_store import JobRow, JobRunsElsewhereError, Store, taken
+from penstock.jobs.server_store import ServerStore
 from penstock.jobs.statistics import table_of
 from penstock.kafka import Admin, Consumer
 from penstock.retry import retry
@@ -49,6 +50,7 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
     steps: Sequence[Any] = (),
     delivery: str | None = None,
     store: Store | None = None,
+    server: str | None = None,
     **options: Any,
 ) -> Job:
     """Stream topics through a parser into a table, in the background, and return the job.
@@ -78,6 +80,9 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
         The maximum number of records in a batch; the rest stays in Kafka.
     delivery
         exactly-once when left out, if the table supports it.
+    server
+        The address of a server whose workers run the job, instead of this process. Functions are given
+        by their import paths then, and the table is outside of memory.
     options
         Anything else that a pipeline's definition has: `dead_letters`, `state`, `spark`, `restart`.
 
@@ -100,13 +105,23 @@ def create_job(  # noqa: PLR0917 - the order of createSubJob
         delivery=delivery,
         **options,
     )
+    if server is not None:
+        return create_on_server(description, server)
     return create(description, store)
+
+
+def create_on_server(description: Description, server: str) -> Job:
+    """Deploy a job on a server."""
+    store = ServerStore(server)
+    if description.consumer is not None:
+        _leave(description.consumer)
+    return Job(store, store.put(description), description.table)
 
 
 def create(description: Description, store: Store | None = None) -> Job:
     """Store a job and run it."""
     job_store = store or Store.default()
-    if (running := _hosted(job_store, description.name)) and running.runs_here:
+    if (running := job_store.handle(description.name)) and running.runs_here:
         raise taken(description.name)
     job = Job(job_store, description.name, description.table)
     # It is stopped until this process has it: no worker of the store is faster.
@@ -122,10 +137,6 @@ def create(description: Description, store: Store | None = None) -> Job:
         if is_new:
             job.cancel()
         raise
-
-
-def _hosted(store: Store, name: str) -> Job | None:
-    return store.hosted.find(name) if store.hosted else None
 
 
 def _start_after(consumer: Consumer, job: Job) -> Job:
@@ -190,7 +201,7 @@ def jobs(store: Store | None = None) -> list[Job]:
 
 
 def _handle(store: Store, name: str) -> Job:
-    return _hosted(store, name) or Job(store, name)
+    return store.handle(name) or Job(store, name)
 
 
 def job_stats(store: Store | None = None) -> pd.DataFrame:
@@ -200,7 +211,7 @@ def job_stats(store: Store | None = None) -> pd.DataFrame:
 
 
 def _now(store: Store, row: JobRow) -> JobRow:
-    job = _hosted(store, row.name)
+    job = store.handle(row.name)
     return job.now() if job else row
 
 

@@ -20,6 +20,8 @@ from penstock.jobs.job_row import JobRow
 
 if TYPE_CHECKING:
     from penstock.jobs.hosting import Hosting
+    from penstock.jobs.job import Job
+    from penstock.worker.hosted_run import HostedRun
 
 __all__ = ["JobRow", "JobRunsElsewhereError", "Store", "taken"]
 
@@ -57,10 +59,27 @@ class Store:
                 self._hosting = Hosting(self.control, self.user)
             return self._hosting
 
-    @property
-    def hosted(self) -> Hosting | None:
-        """Return what runs jobs of this store in this process; None before the first one."""
-        return self._hosting
+    def start(self, name: str, job: Job) -> HostedRun:
+        """Run a job in this process; return when it has started."""
+        return self.hosting.start(name, job)
+
+    def handle(self, name: str) -> Job | None:
+        """Return the handle of a job that this process runs."""
+        return self._hosting.find(name) if self._hosting else None
+
+    def run_of(self, name: str) -> HostedRun | None:
+        """Return the run of a job in this process."""
+        return self._hosting.run_of(name) if self._hosting else None
+
+    def stop(self, name: str) -> None:
+        """Stop a job that this process runs, after its batch."""
+        if self._hosting is not None:
+            self._hosting.stop(name)
+
+    def end(self, name: str) -> None:
+        """End a job and delete it; one that another process runs is ended there."""
+        if self._hosting is None or not self._hosting.stop(name, Desired.DELETED):
+            self.cancel(name)
 
     def close(self) -> None:
         """Stop the jobs that this process runs, and close the database."""

@@ -11,9 +11,9 @@ import pytest
 from tests.services.penstock_server import PenstockServer
 from tests.unit.cli.conftest import Command
 
+from penstock.api_client.server_address import ServerAddress
+from penstock.api_client.server_client import ServerClient
 from penstock.cli.event_commands import followed
-from penstock.cli.server_address import ServerAddress
-from penstock.cli.server_client import ServerClient
 from penstock.control.store.rows import Desired, Kind
 from penstock.control.store.samples import Sample
 

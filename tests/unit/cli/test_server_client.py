@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.services.penstock_server import PenstockServer
 
-from penstock.cli.server_address import (
+from penstock.api_client.server_address import (
     Credentials,
     ServerAddress,
     checked_url,
@@ -20,7 +20,7 @@ from penstock.cli.server_address import (
     find_server,
     store_credentials,
 )
-from penstock.cli.server_client import ServerClient
+from penstock.api_client.server_client import ServerClient
 from penstock.embedded.certificates import Authority
 from penstock.embedded.ports import free_ports
 from penstock.errors import (

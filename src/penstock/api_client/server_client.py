@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from typing_extensions import Self
 
-from penstock.cli.server_address import Credentials, ServerAddress
-from penstock.cli.server_problems import problem_error, server_away
+from penstock.api_client.server_address import Credentials, ServerAddress
+from penstock.api_client.server_problems import problem_error, server_away
 from penstock.errors import ConfigError, PenstockError
 from penstock.http.http_client import tls_context
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 
-from penstock.cli.server_address import DEFAULT_URL, ServerAddress
+from penstock.api_client.server_address import DEFAULT_URL, ServerAddress
 from penstock.config.secrets import mask
 from penstock.errors import (
     ConfigError,
