@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from penstock import engine
 from penstock.config.logs import event_logger
-from penstock.engine import Progress, Running, State
-from penstock.engine.loop import BeforeBatch, OnBatch
+from penstock.engine import Done, Progress, Running, State
+from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
 from penstock.engine.restart_reason import restart_reason
 from penstock.engine.running import pause_before
 from penstock.engine.session import lost_session, spark_session
@@ -25,8 +25,9 @@ from penstock.errors import ConfigError, FencedError, PenstockError, TransientEr
 from penstock.imports.import_plan import ImportPlan, import_plan
 from penstock.imports.intake import Intake
 from penstock.imports.listening import Listening
+from penstock.imports.round_report import RoundReport
 from penstock.imports.rounds import Round, Rounds
-from penstock.pipeline import Pipeline
+from penstock.pipeline import Mark, Pipeline
 from penstock.pipeline.importing import ListeningImport
 
 if TYPE_CHECKING:
@@ -46,14 +47,16 @@ def start(
 ) -> Running | ImportRunning:
     """Start a pipeline, whatever its source; with `once`, process the current backlog, then end.
 
-    `on_batch` and `before_batch` are called for the batches that are read from Kafka, and `token` is
-    that of a lease, as `penstock.engine.start` says.
+    `on_batch` is called for the batches that are read from Kafka, or, where an import has no pipeline
+    after it, for its rounds: those of a process that is killed before the call are not reported again.
+    `before_batch` is called before both, and `token` is that of a lease, as `penstock.engine.start` says.
     """
     begin = partial(engine.start, on_batch=on_batch, before_batch=before_batch, token=token)
     plan = import_plan(pipeline)
-    return (
-        begin(pipeline, once=once) if plan is None else ImportRunning(pipeline, plan, begin, once)
-    )
+    if plan is None:
+        return begin(pipeline, once=once)
+    report = RoundReport(on_batch if plan.behind is None else None, token)
+    return ImportRunning(pipeline, plan, begin, once, Hooks(report.add, before_batch))
 
 
 class ImportRunning:
@@ -65,8 +68,10 @@ class ImportRunning:
         plan: ImportPlan,
         begin: Callable[..., Running] = engine.start,
         once: bool = False,
+        hooks: Hooks | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self._hooks = hooks or Hooks()
         self._plan = plan
         self._once = once
         # Starts the pipeline behind the import.
@@ -198,13 +203,18 @@ class ImportRunning:
 
     def _run_round(self) -> Round:
         """Run a round, unless too much of what was imported is not processed yet."""
+        if self._hooks.before_batch:
+            self._hooks.before_batch()
         self._intake.trim()
         waits = self._rounds.waits_when_full and not self._once
         if waits and self._intake.is_full():
             return Round()
         began = time.monotonic()
         done = self._rounds.run(self._system)
-        self._count(done, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        self._count(done, seconds)
+        if done.transactions and self._hooks.on_batch:
+            self._hooks.on_batch(_as_batch(done, seconds))
         if done.error:
             raise done.error
         return done
@@ -280,3 +290,9 @@ class ImportRunning:
             return State.RETRYING if away else State.RESTARTING
         begun = self._progress.batches or self._behind or self._rounds.is_ready
         return State.RUNNING if begun else State.STARTING
+
+
+def _as_batch(done: Round, seconds: float) -> Done:
+    """Return a round as a batch that has no mark yet."""
+    read = done.records + done.failed
+    return Done(Mark(0, 0, 0), read, done.records, done.failed, seconds, error=done.last_failure)
