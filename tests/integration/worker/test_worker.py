@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -12,6 +14,8 @@ import pytest
 import yaml
 
 from penstock import Connection
+from penstock.control.job_spec import JobSpec
+from penstock.control.liveness import this_process
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
 from penstock.engine.restart_reason import RestartReason
@@ -132,3 +136,50 @@ def test_a_deployment_that_cannot_run_has_failed_and_runs_when_it_is_corrected(
     deploy()
     eventually(lambda: rows(tmp_path) == [1], timeout=60)
     assert [event.kind for event in store.events.after(0, deployment=name)].count("failed") == 1
+
+
+def test_the_rounds_of_an_import_are_counted(
+    store: ControlStore, worker: Worker, connection: Connection, tmp_path: Path, unique: str
+) -> None:
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    definition = {
+        "name": unique,
+        "connection": {"bootstrap.servers": connection.brokers},
+        "source": {"files": {"folder": str(folder), "poll": 0.2}},
+        "sink": {"kafka": f"{unique}-out"},
+    }
+    store.deployments.put(unique, Kind.PIPELINE, yaml.safe_dump(definition), by="a test")
+    eventually(lambda: store.counters.get(unique).records == 3, timeout=120)
+    (folder / "b.txt").write_text("four\n")
+    eventually(lambda: store.counters.get(unique).records == 4, timeout=120)
+    assert store.counters.get(unique).rows == 4
+
+
+def test_a_job_whose_process_was_killed_is_taken_over(
+    store: ControlStore, worker: Worker, connection: Connection, tmp_path: Path, unique: str
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    machine, _, started, _ = this_process().split("/")
+    store.workers.join("script", "host", 1, 0.0, f"{machine}/{ended.pid}/{started}/x")
+    fill(connection, unique, ['{"n": 1}', '{"n": 2}'])
+    definition = {
+        "name": unique,
+        "connection": {"bootstrap.servers": connection.brokers},
+        "source": {"kafka": {"topics": [unique]}},
+        "decode": {"json": {"schema": "n bigint"}},
+        "sink": {"files": {"path": str(tmp_path / "table")}},
+        "delivery": "exactly-once",
+    }
+    text = JobSpec(definition, {}, "1").sealed(unique, store.secrets)
+    store.deployments.put(unique, Kind.JOB, text, by="a test", desired=Desired.STOPPED)
+    # The script has its lease, and was killed.
+    assert store.leases.claim(unique, "script", stopped=True)
+    store.deployments.set_desired(unique, Desired.RUNNING, by="a test")
+    eventually(lambda: store.counters.get(unique).records == 2, timeout=120)
+    run = store.leases.get(unique)
+    assert run
+    assert run.worker == worker.id
+    assert sorted(pq.read_table(tmp_path / "table").column("n").to_pylist()) == [1, 2]
