@@ -107,6 +107,8 @@ CASES: dict[str, Case] = {
     "rabbitmq": _alone("rabbitmq"),
     "search": _with_broker("outlets", "run_search", share=10),
     "http": _with_broker("outlets", "run_http", share=10),
+    "takeover": _with_broker("takeover"),
+    "fleet": _with_broker("takeover", "fleet"),
 }
 
 

@@ -34,12 +34,12 @@ EVENTS = ("kill", "kill", "kill_java", "suspend", "store_restart", "drain", "pau
 class WorkerProcess:
     """One `penstock worker`, in a process group of its own."""
 
-    def __init__(self, store: str, keys: Path, log: Path) -> None:
+    def __init__(self, store: str, keys: Path, log: Path, lease: float = LEASE) -> None:
         self.log = log
         command = [sys.executable, "-m", "penstock", "-v", "--log-format", "json", "worker"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                [*command, "--lease", str(LEASE), "--memory", "1g"],
+                [*command, "--lease", str(lease), "--memory", "1g"],
                 stdout=output, stderr=output, cwd=ROOT, start_new_session=True,
                 env=os.environ
                 | {"PENSTOCK_STORE": store, "PENSTOCK_STORE_KEYS": str(keys)}
