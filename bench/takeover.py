@@ -1,4 +1,4 @@
-"""Workers that are killed: seconds until the first batch elsewhere. And how long 200 deployments take to run.
+"""Workers that are killed: seconds until the first batch elsewhere; many deployments: until all run.
 
 make bench ARGS="takeover --rounds 10"
 make bench ARGS="fleet"

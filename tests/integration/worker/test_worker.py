@@ -109,7 +109,7 @@ def test_a_deployment_runs_and_follows_what_is_asked_for(
     # What becomes metrics.
     assert sum(store.counters.durations()[name].counts) == store.counters.get(name).batches
     assert store.restarts.all() == {(name, RestartReason.CHANGED): 1}
-    eventually(lambda: set(store.partition_lag.all()[name].values()) == {0}, timeout=30)
+    eventually(lambda: set(store.partition_lag.all().get(name, {}).values()) == {0}, timeout=60)
     eventually(lambda: store.workers.all()[0].heap_used, timeout=30)
     (measured,) = store.workers.all()
     assert 0 < measured.heap_used < measured.heap_max < measured.memory * 10
