@@ -19,9 +19,9 @@ _workers = 0
 def log_fields(**fields: Any) -> Iterator[None]:
     """Add fields to what this thread logs in the block; an event's own fields come first.
 
-    >>> with log_fields(pipeline="orders", batch=7):
-    ...     add_log_fields(None, "info", {"event": "records_lost", "pipeline": "other"})
-    {'event': 'records_lost', 'pipeline': 'other', 'batch': 7}
+    >>> with log_fields(batch=7, part=1):
+    ...     add_log_fields(None, "info", {"event": "records_lost", "part": 2})
+    {'event': 'records_lost', 'part': 2, 'batch': 7}
     """
     before = _fields.set({**_fields.get(), **fields})
     try:
