@@ -21,6 +21,7 @@ from bench.harness import Result
 from penstock import Admin, Connection, Producer
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
+from penstock.errors import ConfigError
 from penstock.testing import eventually
 
 DEPLOYMENTS, FLEET = 4, 200
@@ -63,7 +64,7 @@ def run(connection: Connection, _rows: int, rounds: int) -> list[Result]:
 
 def fleet(connection: Connection, _rows: int, _rounds: int) -> list[Result]:
     """Start many deployments at once on one worker; print how long it takes until all run."""
-    with _store() as (store, folder), _records(connection), _workers(folder, 1):
+    with _store() as (store, folder), _topic(connection), _workers(folder, 1):
         eventually(store.workers.all, 120)
         began = time.monotonic()
         names = [f"fleet-{n}" for n in range(FLEET)]
@@ -101,8 +102,6 @@ def _workers(folder: Path, count: int) -> Iterator[list[WorkerProcess]]:
 @contextmanager
 def _records(connection: Connection) -> Iterator[None]:
     """Write a record every 50 ms."""
-    with suppress(Exception), Admin(connection) as admin:
-        admin.create_topic(TOPIC, 2)
     over = Event()
 
     def write() -> None:
@@ -113,12 +112,20 @@ def _records(connection: Connection) -> Iterator[None]:
                 producer.produce(TOPIC, None, b'{"n": %d}' % number)
 
     thread = Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with _topic(connection):
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+@contextmanager
+def _topic(connection: Connection) -> Iterator[None]:
+    with suppress(ConfigError), Admin(connection) as admin:  # another case has created it
+        admin.create_topic(TOPIC, 2)
+    yield
 
 
 def _deploy(store: ControlStore, connection: Connection, folder: Path, names: list[str]) -> None:

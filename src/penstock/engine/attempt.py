@@ -28,12 +28,13 @@ from penstock.engine.progress import Progress
 from penstock.engine.realtime import RealTimeMonitor, require_slots, write_in_real_time
 from penstock.engine.reasons import ended_with
 from penstock.engine.resuming import Resuming, Resumption
-from penstock.engine.session import fair_share, lost_session, spark_session
+from penstock.engine.session import lost_session, pause_polling, spark_session
 from penstock.engine.shipping import shipped
 from penstock.engine.stateful.plan import Plan, plan_of, with_bound_decode
 from penstock.engine.stateful.stateful_stream import require_same_state, session_for_state
 from penstock.engine.stream import RECORD, columns_after, sink_schema, streamed
 from penstock.engine.topic_watcher import MovedError, TopicWatcher, topics_moved
+from penstock.engine.turns import in_turn
 from penstock.errors import DataLossError, PenstockError
 from penstock.pipeline import (
     FAILED,
@@ -204,15 +205,15 @@ class Attempt:
         require_same_state(epoch, shapes)
         self._prepare(columns_after(plan, rows))
         try_folders(ready.spark, pipeline, [self._state] if plan.stream else [])
-        writer = rows.writeStream.queryName(pipeline.name).foreachBatch(loop.run)
+        writer = rows.writeStream.queryName(pipeline.name).foreachBatch(in_turn(loop.run))
         writer = writer.outputMode(plan.output_mode).option("checkpointLocation", epoch.location)
         if self._once:
             writer = writer.trigger(availableNow=True)
         elif pipeline.every:
             writer = writer.trigger(processingTime=f"{pipeline.every} seconds")
         _running.add(self)
-        with fair_share(spark, pipeline.name, len(_running)):
-            self._query.set(writer.start())
+        pause_polling(spark, len(_running))
+        self._query.set(writer.start())
 
     def _launch_in_real_time(self, ready: _Ready, epoch: Epoch) -> None:
         pipeline, plan, start = ready.pipeline, ready.plan, epoch.start()

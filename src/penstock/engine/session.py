@@ -38,7 +38,6 @@ _EXTENSIONS = (
 
 # How long a Java process whose connections are broken may take to be gone, in seconds.
 _DYING = 2.0
-_POOL = "spark.scheduler.pool"
 _POLLING = "spark.sql.streaming.pollingDelay"
 _PY4J = Path(py4j.__file__).parent
 
@@ -126,22 +125,14 @@ def _forget_dead(jvm: Jvm) -> None:
     _jvm = None
 
 
-@contextmanager
-def fair_share(spark: SparkSession, name: str, pipelines: int) -> Iterator[None]:
-    """Let the query that is started here share Spark and Kafka fairly with all others that run.
+def pause_polling(spark: SparkSession, pipelines: int) -> None:
+    """Let queries that are started from now on share Kafka with all others that run.
 
-    Without a pool of its own it would stand in one line with them: a large batch would hold up all.
-    While idle it asks Kafka for news the less often the more run: each time takes 2 ms of processor
+    While idle each asks Kafka for news the less often the more run: each time takes 2 ms of processor
     time, and Spark's own pause is 10 ms.
     """
     if _options is not None and _POLLING not in _options.conf:
         spark.conf.set(_POLLING, _pause(pipelines))
-    context = spark.sparkContext
-    context.setLocalProperty(_POOL, name)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
 
 
 def _pause(pipelines: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 
+from penstock.engine.turns import turn
 from penstock.error_frame import from_document
 from penstock.errors import FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from penstock.config import Connection
 
-_POOL = "spark.scheduler.pool"
 # How many parts a task gets at most; it begins none after its turn, and the next round has the rest.
 _SHARE = 100
 
@@ -190,12 +190,12 @@ class Rounds:
         tasks = min(self._plan.source.tasks_max, len(errands))
         shares = [errands[number::tasks] for number in range(tasks)]
         context = self._session().sparkContext
-        context.setLocalProperty(_POOL, self._name)
         context.setJobDescription(f"import {self._name}")
         paths = sys.path if is_local(str(context.master)) else []
         # By value what is in the user's script, which tasks cannot import.
         sent = [(paths, cloudpickle.dumps(share)) for share in shares]  # type: ignore[no-untyped-call]
-        return context.parallelize(sent, tasks).flatMap(_in_task).collect()
+        with turn(context):
+            return context.parallelize(sent, tasks).flatMap(_in_task).collect()
 
     def _create_topics(self, topics: Iterable[str]) -> None:
         """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
