@@ -209,14 +209,11 @@ class Worker:
 
         One that is suspended lives, and keeps its leases until they lapse.
         """
-        held = {run.worker for run in view.runs.values()}
-        for worker in view.workers.values():
-            if has_ended(worker.process):
-                log.warning("worker_gone", worker=worker.id, runs=worker.id in held)
-                self.store.leases.expire(worker.id)
-                self.store.workers.leave(worker.id)
-                return True
-        return False
+        ended = [worker.id for worker in view.workers.values() if has_ended(worker.process)]
+        for worker in ended:
+            log.warning("worker_gone", worker=worker, runs=self.store.leases.expire(worker))
+            self.store.workers.leave(worker)
+        return bool(ended)
 
     def _is_drained(self, view: View) -> bool:
         """Return whether someone asked for the end of this worker in the store."""

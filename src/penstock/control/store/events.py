@@ -19,15 +19,15 @@ MOST_EVENTS = 1000
 _LONGEST = 10_000
 
 
-def next_number(session: sa.Connection) -> int:
-    """Return the next number, and hold it: other writers of numbers wait for this transaction.
+def next_number(session: sa.Connection, of: str = _NUMBERS, count: int = 1) -> int:
+    """Return the last of the next `count` numbers; other writers of them wait for this transaction.
 
     Call it before the transaction changes any other row: two transactions that take locks in
     different orders would wait for each other.
     """
-    counted = SEQUENCE.update().where(SEQUENCE.c.name == _NUMBERS)
-    result = session.execute(counted.values(value=SEQUENCE.c.value + 1).returning(SEQUENCE.c.value))
-    return int(result.scalar_one())
+    counted = SEQUENCE.update().where(SEQUENCE.c.name == of)
+    taken = counted.values(value=SEQUENCE.c.value + count).returning(SEQUENCE.c.value)
+    return int(session.execute(taken).scalar_one())
 
 
 class Events:

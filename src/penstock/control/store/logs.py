@@ -15,8 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from penstock.control.store.database import Database
+from penstock.control.store.events import next_number
 from penstock.control.store.rows import LogRow
-from penstock.control.store.tables import DEPLOYMENTS, LOGS, SEQUENCE, WORKERS
+from penstock.control.store.tables import DEPLOYMENTS, LOGS, WORKERS
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 """The levels of lines, in ascending order."""
@@ -99,7 +100,7 @@ class Logs:
         if not lines:
             return
         with self._database.write() as session:
-            last = self._take_numbers(session, len(lines))
+            last = next_number(session, _NUMBERS, len(lines))
             known = _known(session, {line.deployment for line in lines if line.deployment})
             first = last - len(lines) + 1
             rows = [_row(number, line, known) for number, line in enumerate(lines, first)]
@@ -152,12 +153,6 @@ class Logs:
     def _read(self, query: sa.Select[Any]) -> list[LogRow]:
         with self._database.read() as session:
             return [LogRow.of(row) for row in session.execute(query).mappings()]
-
-    def _take_numbers(self, session: sa.Connection, count: int) -> int:
-        """Return the last of as many numbers; other writers wait for the end of the transaction."""
-        counted = SEQUENCE.update().where(SEQUENCE.c.name == _NUMBERS)
-        taken = counted.values(value=SEQUENCE.c.value + count).returning(SEQUENCE.c.value)
-        return int(session.execute(taken).scalar_one())
 
     def _counted(self, worker: str, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], int]:
         """Return how many lines were added since old ones were deleted, for the owners of these."""
