@@ -6,6 +6,8 @@ import itertools
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,15 @@ def _session_is_compiled_fully() -> Iterator[None]:
 
 # In the background of a shell Ctrl-C is ignored, and every process that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Prepare a run in several processes, before they begin."""
+    if session.config.getoption("numprocesses", None) and not hasattr(
+        session.config, "workerinput"
+    ):
+        command = [sys.executable, "-m", "tests.services.class_archive"]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

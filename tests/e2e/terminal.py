@@ -1,4 +1,4 @@
-"""Runs commands of the pages: in a shell, or on a terminal of their own until Ctrl-C."""
+"""Runs commands of the pages: in a shell, in this process, or on a terminal of their own until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.services.command_line import run_here
 
 _PATIENCE = 300
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -29,6 +32,19 @@ def run(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int
         check=False,
     )
     return done.returncode, done.stdout
+
+
+def is_one_run(command: str) -> bool:
+    """Whether a command runs pipelines to the end of their topics, and nothing else."""
+    return re.fullmatch(r"penstock (mirror )?run [^|<>;&$]* --once", command) is not None
+
+
+def here(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a command of Penstock in this process, whose working directory is the folder."""
+    assert folder == Path.cwd()
+    _, *arguments = shlex.split(command)
+    done = run_here(*arguments, environment=environment)
+    return done.returncode, done.stdout + done.stderr
 
 
 def interrupt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from tests.services.command_line import run_here
 
 from penstock import Connection
 from penstock.testing import eventually, fill, read_all
@@ -36,10 +36,7 @@ def definition(connection: Connection, unique: str, tmp_path: Path) -> Path:
 
 
 def penstock(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("penstock")), *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=240, check=False, env=os.environ
-    )
+    done = run_here(*arguments)
     assert done.returncode == code, done.stderr
     return done
 

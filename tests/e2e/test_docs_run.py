@@ -113,7 +113,7 @@ class Reader:
             code, printed = terminal.interrupt(*given, ready)
             assert code in (0, 130), f"{block.place}: {command}\n{printed}"
             return
-        code, printed = terminal.run(*given)
+        code, printed = (terminal.here if terminal.is_one_run(command) else terminal.run)(*given)
         refused = shown is not None and shown.startswith("error:")
         assert (code != 0) == refused, f"{block.place}: {command}\nends with {code}:\n{printed}"
         if shown is not None:

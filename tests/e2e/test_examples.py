@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,13 +11,13 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from tests.services.command_line import run_here
 
 from penstock import Admin, Connection, Consumer, Producer, memory_table, read_pipeline, start
 from penstock.record import Record
 from penstock.testing import eventually, fill
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PENSTOCK = Path(sys.executable).with_name("penstock")
 NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 
 
@@ -81,14 +79,7 @@ def test_every_example_is_in_the_list() -> None:
 
 
 def test_trades_to_parquet_as_a_command(connection: Connection, trades: None) -> None:
-    command = [
-        PENSTOCK,
-        "run",
-        EXAMPLES / "trades-to-parquet.yaml",
-        "--once",
-    ]
-
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = run_here("run", EXAMPLES / "trades-to-parquet.yaml", "--once")
 
     assert done.returncode == 0, done.stderr
     assert "STOPPED: 1 batches, 3 rows" in done.stderr

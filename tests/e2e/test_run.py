@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from tests.services.command_line import run_here
 
 from penstock import Connection
 from penstock.testing import eventually, fill
@@ -77,7 +78,7 @@ def test_ctrl_c_finishes_the_batch_and_the_next_run_goes_on(
     assert "stopping after the current batch" in printed
     assert "Traceback" not in printed
     fill(connection, unique, [{"n": n} for n in range(10, 15)])
-    assert penstock("run", "--once", definition).returncode == 0
+    assert run_here("run", "--once", definition).returncode == 0
     assert sorted(pq.read_table(tmp_path / "table").column("n").to_pylist()) == list(range(15))
 
 

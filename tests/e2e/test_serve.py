@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock import Connection
+from penstock.config.directories import cache_dir
 from penstock.control.store import ControlStore
 from penstock.embedded import SchemaRegistry
 from penstock.formats.registry import Registry, Schema
@@ -41,6 +42,9 @@ class Serve:
     def __init__(self, folder: Path, *options: object) -> None:
         self.folder = folder
         self.environment = os.environ | {"PENSTOCK_HOME": str(folder / "home")}
+        if not (folder / "home").exists():
+            (folder / "home").mkdir()
+            (folder / "home" / "cache").symlink_to(cache_dir())  # the jars are there
         self._printed = folder / f"printed-{len(list(folder.glob('printed-*')))}"
         with self._printed.open("w") as output:
             self.process = subprocess.Popen(

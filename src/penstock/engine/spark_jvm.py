@@ -26,6 +26,9 @@ from penstock.pipeline.storage import is_local
 from penstock.retry import wait_for
 
 START_DEADLINE = 120.0
+_GRACE = 30.0
+# On a busy machine an archive takes longer than that to write; without one, every start takes longer.
+_ARCHIVING = 180.0
 # An archive has 200 MB, and each upgrade of Java, Spark or a jar makes another one.
 _UNUSED = 14 * 86400.0
 
@@ -92,13 +95,13 @@ class Jvm:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return f"the Java process of Spark {how}; its log is {self.log}"
 
-    def stop(self, grace: float = 30.0) -> None:
+    def stop(self) -> None:
         """End the process; the first one of its kind takes some seconds to write its archive."""
         if self.process.stdin:
             with suppress(BrokenPipeError):  # it is dead
                 self.process.stdin.close()
         try:
-            self.process.wait(grace)
+            self.process.wait(_GRACE if self._archive.path.exists() else _ARCHIVING)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -143,8 +146,8 @@ class _Archive:
 def start_jvm(memory: str, settings: dict[str, str]) -> Jvm:
     """Start Java with Spark and wait until it listens."""
     java = find_java()
-    classpath = [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *own_jars()]
-    archive = _Archive(_archive_path(str(java.version), classpath))
+    classpath = _classpath()
+    archive = _Archive(archive_path())
     cluster = not is_local(settings["spark.master"])
     hadoop = _hadoop_settings() if cluster else []
     log = log_dir() / f"spark-{os.getpid()}.log"
@@ -203,9 +206,15 @@ def _spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _archive_path(version: str, classpath: list[Path]) -> Path:
-    stamps = "\n".join(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in classpath)
-    digest = hashlib.sha256(f"{version}\n{stamps}".encode()).hexdigest()[:16]
+def _classpath() -> list[Path]:
+    return [*sorted(_spark_home().joinpath("jars").glob("*.jar")), *own_jars()]
+
+
+def archive_path() -> Path:
+    """Return the path of the class-data archive of this Java and these jars; it may not exist."""
+    stats = [(jar, jar.stat()) for jar in _classpath()]
+    stamps = "\n".join(f"{jar} {stat.st_size} {stat.st_mtime_ns}" for jar, stat in stats)
+    digest = hashlib.sha256(f"{find_java().version}\n{stamps}".encode()).hexdigest()[:16]
     return cache_dir() / "classes" / f"spark-{digest}.jsa"
 
 

@@ -10,16 +10,19 @@ from threading import Event, Thread
 from typing import Any
 
 import psutil
+from tests.faults.suite.driver import pipeline
 from tests.faults.suite.load import Load
-from tests.faults.suite.rounds import Driver, Outcome, behind, counted, finish
+from tests.faults.suite.rounds import Driver, Outcome, behind, counted
 from tests.faults.suite.targets import Setting
 from tests.services.postgres import PASSWORD, Postgres
 from typing_extensions import Self
 
-from penstock import Broker, Connection, Delivery
+from penstock import Broker, Connection, Delivery, start
+from penstock.pipeline import SparkOptions
 from penstock.testing import eventually
 
 _EXACTLY_ONCE = Delivery.EXACTLY_ONCE
+_PATIENCE = 240.0
 
 
 def database_killed(
@@ -57,20 +60,27 @@ def _survive(
     count: int,
     report: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Let one pipeline run while another system is in trouble, so many times."""
+    """Let one pipeline run in this process while another system is in trouble, `count` times."""
     outcome = Outcome(f"{target}; {what}", _EXACTLY_ONCE.value)
-    with Load(setting.connection, setting.name) as load:
-        driver = Driver(target, setting, _EXACTLY_ONCE)
-        for number in range(count):
-            driver.until_batches(2 * number + 1)
+    given = pipeline(target, setting, _EXACTLY_ONCE.value).model_copy(
+        update={"spark": SparkOptions()}
+    )
+
+    def until_batches(more: int) -> None:
+        before = running._attempt.progress.batches
+        eventually(lambda: running._attempt.progress.batches >= before + more, _PATIENCE)
+
+    with Load(setting.connection, setting.name) as load, start(given) as running:
+        for _ in range(count):
+            until_batches(1)
             trouble()
             outcome.rounds += 1
             outcome.kills += 1
             report(f"{outcome.sink}: {outcome.kills} of {count}")
-        driver.until_batches(2 * count + 1)
-        assert driver.process.poll() is None, driver.last_output()
-        driver.kill()
-    finish(target, setting, _EXACTLY_ONCE)
+        until_batches(2)
+        assert running.is_active
+    with start(given, once=True) as running:
+        assert running.wait(_PATIENCE), running.progress()
     return counted(target, setting, load.sent, outcome)
 
 

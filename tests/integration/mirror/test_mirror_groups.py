@@ -14,6 +14,7 @@ from tests.integration.mirror.mirroring import (
     translations,
     write,
 )
+from tests.services.command_line import run_here
 from typer.testing import CliRunner
 
 from penstock import Connection, Consumer, Pipeline
@@ -119,8 +120,8 @@ def test_the_command_copies_and_shows_how_far_it_is(
     commit(east, f"{unique}-g", {(unique, 0): 10})
     clusters = ["--from", east.brokers, "--to", connection.brokers]
     chosen = ["--topics", unique, "--groups", f"{unique}-g", "--name", unique]
-    ran = CliRunner().invoke(app, ["mirror", "run", *clusters, *chosen, "--once"])
-    assert ran.exit_code == 0, ran.output
+    ran = run_here("mirror", "run", *clusters, *chosen, "--once")
+    assert ran.returncode == 0, ran.stderr
     assert is_mirrored(east, unique, connection, unique)
     shown = CliRunner().invoke(app, ["mirror", "status", *clusters, unique, "--json"])
     document = json.loads(shown.output)
