@@ -16,6 +16,7 @@ from penstock.errors import FencedError, TerminalError
 from penstock.imports.open_transactions import end_open_transactions
 from penstock.imports.positions import TOPIC, Known, Positions, position_record, transaction_of
 from penstock.kafka.producing.copies import Copies
+from penstock.kafka.producing.plain_records import PlainRecords
 from penstock.kafka.producing.record_transaction import AROUND, Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
@@ -155,10 +156,8 @@ def fitting(taken: Portion, largest: int) -> Portion:
     """
     if isinstance(taken.records, Copies):
         return taken  # whose reader knows what the topic takes
-    sizes = pc.binary_length(taken.records["value"]).fill_null(0)
-    if "key" in taken.records.schema.names:
-        sizes = pc.add(sizes, pc.binary_length(taken.records["key"]).fill_null(0))
-    if not len(sizes) or pc.max(sizes).as_py() <= largest:
+    sizes = _sizes(taken.records)
+    if max(sizes, default=0) <= largest:
         return taken
     bad = [
         # Not the value: a dead letter is a record, too.
@@ -168,11 +167,24 @@ def fitting(taken: Portion, largest: int) -> Portion:
             "message.max.bytes of the connection, or max.message.bytes of the topic",
             "TooLargeError",
         )
-        for size in sizes.to_pylist()
+        for size in sizes
         if size > largest
     ]
-    records = taken.records.filter(pc.less_equal(sizes, largest))
-    return Portion(records, taken.position, (*taken.bad, *bad))
+    fits = [size <= largest for size in sizes]
+    if isinstance(taken.records, PlainRecords):
+        return Portion(taken.records.filter(fits), taken.position, (*taken.bad, *bad))
+    return Portion(taken.records.filter(pa.array(fits)), taken.position, (*taken.bad, *bad))
+
+
+def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:
+    """Return the bytes of each record, key and value."""
+    if isinstance(records, PlainRecords):
+        return records.sizes()
+    sizes = pc.binary_length(records["value"]).fill_null(0)
+    if "key" in records.schema.names:
+        sizes = pc.add(sizes, pc.binary_length(records["key"]).fill_null(0))
+    found: list[int] = sizes.to_pylist()
+    return found
 
 
 def require_claim(name: str, own: int, found: int) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.config import Connection
     from penstock.kafka.producing.copies import Copies
+    from penstock.kafka.producing.plain_records import PlainRecords
 
 Place = dict[str, Any]
 """Which part of a system it is: plain values, as Kafka Connect's source partition."""
@@ -60,11 +61,11 @@ class Portion:
     """Some of a part's records in their order, and the position after them.
 
     The columns of `records`: `value` (bytes) and, where a system has them, `key` (bytes), `headers`,
-    `timestamp` (milliseconds since 1970), `partition`, `topic`. Records that come from Kafka itself are
-    `Copies`, which need no columns.
+    `timestamp` (milliseconds since 1970), `partition`, `topic`. Values and keys alone need no columns,
+    and neither do the `Copies` of records that come from Kafka itself.
     """
 
-    records: pa.RecordBatch | Copies
+    records: pa.RecordBatch | PlainRecords | Copies
     position: Position
     bad: tuple[BadRecord, ...] = ()
 
@@ -81,12 +82,9 @@ class Portion:
         >>> Portion.of([b"1", b"2"], {"line": 2}).records.num_rows
         2
         """
-        import pyarrow as pa  # noqa: PLC0415 - an extra
+        from penstock.kafka.producing.plain_records import PlainRecords  # noqa: PLC0415 - a slow import
 
-        columns = {"value": pa.array(values, pa.binary())}
-        if keys is not None:
-            columns["key"] = pa.array(keys, pa.binary())
-        return cls(pa.record_batch(columns), position, tuple(bad))
+        return cls(PlainRecords(values, keys), position, tuple(bad))
 
 
 class Reader(ABC):

@@ -39,7 +39,7 @@ class Import:
                     if not taken:
                         break
                     for each in taken:
-                        found += each.records["value"].to_pylist()
+                        found += each.records.values
                         self.bad += each.bad
                     self.positions[key] = json.loads(json.dumps(taken[-1].position))
         return found
@@ -258,7 +258,7 @@ def test_a_line_that_is_finished_while_it_is_read_stays_one(tmp_path: Path) -> N
         files.write("a.log", "o\nthree\n", "a")
         taken = [*reader.take(100)]
     files.positions[key_of(part.place)] = taken[-1].position
-    found = [value for portion in taken for value in portion.records["value"].to_pylist()]
+    found = [value for portion in taken for value in portion.records.values]
     assert found + files.round() == [b"one", b"two", b"three"]
 
 
@@ -431,3 +431,15 @@ def test_what_an_import_cannot_do_is_refused(more: dict[str, Any], message: str)
     with pytest.raises(DefinitionError) as caught:
         Pipeline(**{"name": "p", "source": {"files": "x"}, "sink": {"kafka": "t"}} | more)
     assert message in str(caught.value)
+
+
+def test_a_folder_that_is_named_from_here_is_found_by_tasks_that_work_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.log").write_text("one\n")
+    monkeypatch.chdir(tmp_path)
+    (part,) = FilesImport(folder="in").system().pending({})
+    monkeypatch.chdir("/")
+    with part.open(None) as reader:
+        assert [value for each in reader.take(10) for value in each.records.values] == [b"one"]

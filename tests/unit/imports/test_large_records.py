@@ -13,7 +13,11 @@ def test_records_with_a_large_value_or_key_are_bad_ones() -> None:
     keys = [None, b"k", b"t", b"k" * 80]
     earlier = BadRecord(b"?", "no JSON")
     found = fitting(Portion.of(values, {"at": 4}, keys, [earlier]), 100)
-    assert found.records["value"].to_pylist() == [b"a", b"b" * 90, None]
+    assert [*found.records.messages("t")] == [
+        ("t", b"a", None),
+        ("t", b"b" * 90, b"k"),
+        ("t", None, b"t"),
+    ]
     assert [each.error_type for each in found.bad] == ["ValueError", "TooLargeError"]
     assert "has 120 bytes, and at most 100" in found.bad[1].error
     assert found.position == {"at": 4}

@@ -23,6 +23,7 @@ _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
 _LONGEST = 16 * 2**20
 _BLOCK = 2**20
+_JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
 Line = tuple["bytes | None", int]
@@ -70,7 +71,7 @@ def json_lines(file: Content, at: int) -> Iterator[Piece]:
             try:
                 if line:
                     line.decode()
-                    msgspec.json.decode(line, type=msgspec.Raw)
+                    _JSON.decode(line)
                     values.append(line)
             except (ValueError, RecursionError) as error:
                 bad.append(BadRecord(line, f"{file.path}: {error}", type(error).__name__))

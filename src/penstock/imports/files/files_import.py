@@ -145,7 +145,7 @@ class WatchedFolder(System):
     def _files(self) -> Iterator[WatchedFile]:
         options = self.options
         return listed(
-            options.folder,
+            str(Path(options.folder).absolute()),  # a task has a working directory of its own
             options.pattern,
             recursive=options.recursive,
             links=options.follow_links,

@@ -15,6 +15,7 @@ from penstock.config import Connection
 from penstock.errors import PenstockError, RefusedError, TransientError
 from penstock.kafka.handle import Handle
 from penstock.kafka.producing.copies import Copies
+from penstock.kafka.producing.plain_records import PlainRecords
 from penstock.kafka.producing.transactions import Transactions
 
 _PATIENCE = 60.0
@@ -79,10 +80,11 @@ class Transaction:
         self._transactions.begin(_PATIENCE)
         self._open = True
 
-    def send(self, batch: pa.RecordBatch | Copies, topic: str) -> None:
-        """Send a batch: the column `value` and, if they exist, key and the others; or copies."""
+    def send(self, batch: pa.RecordBatch | PlainRecords | Copies, topic: str) -> None:
+        """Send a batch: the column `value` and, if they exist, key and the others; or what has none."""
         produce = self._client.produce
-        messages = batch.messages(topic) if isinstance(batch, Copies) else messages_of(batch, topic)
+        is_columns = isinstance(batch, pa.RecordBatch)
+        messages = messages_of(batch, topic) if is_columns else batch.messages(topic)
         try:
             for message in messages:
                 try:
