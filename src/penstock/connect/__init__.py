@@ -1,0 +1,1 @@
+"""Kafka Connect's configurations and names: connectors that run as pipelines."""

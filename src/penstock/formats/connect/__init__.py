@@ -1,0 +1,41 @@
+"""The data model of Kafka Connect: schemas, their builder, and their form in JSON."""
+
+from penstock.formats.connect.schema import (
+    BOOLEAN,
+    BYTES,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    Field,
+    Schema,
+    SchemaBuilder,
+    Type,
+    date,
+    decimal,
+    time,
+    timestamp,
+)
+
+__all__ = [
+    "BOOLEAN",
+    "BYTES",
+    "FLOAT32",
+    "FLOAT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "STRING",
+    "Field",
+    "Schema",
+    "SchemaBuilder",
+    "Type",
+    "date",
+    "decimal",
+    "time",
+    "timestamp",
+]
