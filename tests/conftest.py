@@ -69,7 +69,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config, "workerinput"
     ):
         command = [sys.executable, "-m", "tests.services.class_archive"]
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise pytest.UsageError(f"Java's class archives could not be written: {done.stderr}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,7 +27,7 @@ EVENTS = [
     *("twins", "aimed_kill", "group_reset", "aimed_kill", "definition_changed", "aimed_kill"),
 ]
 # On a machine that is slower no event is begun after this; the test would be ended otherwise.
-SECONDS, LEAST = 150.0, 3
+SECONDS, LEAST = 100.0, 3
 
 
 def test_each_record_is_in_each_sink_once_whatever_happens_to_the_processes(

@@ -18,6 +18,8 @@ from penstock.control.roles import Access, Grant, Role
 from penstock.control.store import ControlStore
 from penstock.errors import PenstockError
 from penstock.server.authentication import Authenticator
+from penstock.server.connect.connect_dispatch import is_connect, path_parts
+from penstock.server.connect.connect_errors import as_connect
 from penstock.server.problems import RefusedRequestError, internal_error, problem
 from penstock.server.request_checks import (
     check_body_type,
@@ -72,7 +74,8 @@ class AccessCheck:
                 receive = await self._checked(scope, receive)
                 await self._app(scope, receive, reply.send)
             except PenstockError as error:
-                await self._refuse(problem(error), scope, receive, reply)
+                in_form = as_connect if is_connect(path_parts(scope["raw_path"])) else problem
+                await self._refuse(in_form(error), scope, receive, reply)
             except Exception:
                 _log.exception("a request failed: %s %s", scope["method"], ascii(scope["path"]))
                 await self._refuse(internal_error(), scope, receive, reply)

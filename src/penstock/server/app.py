@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from penstock.connect.connectors import CATALOG
 from penstock.control.store import ControlStore
 from penstock.errors import PenstockError, Problem
 from penstock.server import (
@@ -29,12 +30,15 @@ from penstock.server import (
 from penstock.server.access import AccessCheck
 from penstock.server.app_state import end_streams
 from penstock.server.authentication import Authenticator
+from penstock.server.connect.connect_api import ConnectApi
+from penstock.server.connect.connect_dispatch import ROOTS
 from penstock.server.event_feed import EventFeed
 from penstock.server.openapi_page import POLICY, openapi_page
 from penstock.server.problems import http_problem, invalid_request, problem
 from penstock.server.settings import ServerSettings
 
 PREFIX = "/api/v1"
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _MOST_PROBLEMS = 20
 _TEXTS = {
     404: "there is no such path; /api/docs has them all",
@@ -73,7 +77,16 @@ def create_app(
     )  # fmt: skip
     for router in (*(module.router for module in modules), *routers):
         app.include_router(router, prefix=PREFIX)
+    _add_connect(app, store)
     return app
+
+
+def _add_connect(app: FastAPI, store: ControlStore) -> None:
+    """Add the paths of Kafka Connect, which have a form of their own."""
+    connect = ConnectApi(store, CATALOG)
+    for root in ROOTS:
+        for path in (f"/{root}", f"/{root}/{{rest:path}}"):
+            app.add_route(path, connect.answer, methods=_METHODS, include_in_schema=False)
 
 
 def _handle_errors(app: FastAPI) -> None:

@@ -1,0 +1,83 @@
+"""Kafka's own file connectors: lines of one file into a topic, values of topics as lines of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from penstock.connect.common_keys import TOPICS
+from penstock.connect.config_definition import Key, Type
+from penstock.connect.connector_class import ConnectorClass, Kind
+from penstock.connect.connector_config import ConnectorConfig
+
+_FILE = Key("file", default=None, documentation="The path of the file.", importance="HIGH")
+
+
+class FileStreamSource(ConnectorClass):
+    """Each line of a file, which may grow, as a record."""
+
+    names: ClassVar[tuple[str, ...]] = ("org.apache.kafka.connect.file.FileStreamSourceConnector",)
+    kind: ClassVar[Kind] = "source"
+    keys: ClassVar[tuple[Key, ...]] = (
+        _FILE,
+        Key("topic", documentation="The topic of the lines.", importance="HIGH"),
+        Key("batch.size", Type.INT, "2000", "The most lines of one transaction.", "LOW"),
+    )
+
+    def tasks(self, _config: ConnectorConfig) -> int:
+        """Return one: a file has one reader."""
+        return 1
+
+    def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        """Yield that standard input is not read here."""
+        if config["file"] is None:
+            yield "file", _needed("file")
+
+    def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
+        """Return a pipeline that reads the lines of the file."""
+        path = Path(config["file"])
+        source = {
+            "folder": str(path.parent),
+            "pattern": _literal(path.name),
+            "format": "lines",
+            "max_records": config["batch.size"],
+            "topic": config["topic"],
+        }
+        return {"source": {"files": source}, "sink": {"kafka": config["topic"]}}
+
+
+class FileStreamSink(ConnectorClass):
+    """The values of topics, each as a line of a file."""
+
+    names: ClassVar[tuple[str, ...]] = ("org.apache.kafka.connect.file.FileStreamSinkConnector",)
+    kind: ClassVar[Kind] = "sink"
+    keys: ClassVar[tuple[Key, ...]] = (_FILE,)
+
+    def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        """Yield that standard output is not written here."""
+        if config["file"] is None:
+            yield "file", _needed("file")
+
+    def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
+        """Return a pipeline that appends to the file."""
+        return {
+            "source": {"kafka": {"topics": config[TOPICS]}},
+            "sink": {"text_file": {"path": config["file"]}},
+        }
+
+
+def _needed(key: str) -> str:
+    return (
+        f"Invalid value null for configuration {key}: a connector runs in a worker, whose standard input "
+        "and output no one reads; give the path of a file"
+    )
+
+
+def _literal(name: str) -> str:
+    """Return a pattern of file names that matches this name alone.
+
+    >>> _literal("app[1].log")
+    'app[[]1].log'
+    """
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)

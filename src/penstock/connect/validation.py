@@ -1,0 +1,102 @@
+"""What is wrong in a configuration: every key with its value and its errors, as `validate` replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.connect.common_keys import (
+    CONNECTOR_CLASS,
+    DEAD_LETTERS,
+    NAME,
+    TOPICS,
+    TOPICS_REGEX,
+)
+from penstock.connect.config_definition import Checked
+from penstock.connect.connector_class import Catalog, ConnectorClass
+from penstock.connect.connector_config import ConnectorConfig
+
+_HEAD = "Connector configuration is invalid and contains the following {count} error(s):"
+_FOOT = (
+    "You can also find the above list of errors at the endpoint "
+    "`/connector-plugins/{connectorType}/config/validate`"
+)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The outcome for one configuration."""
+
+    name: str
+    checked: tuple[Checked, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def errors(self) -> list[str]:
+        """Return every error, in the order of the keys."""
+        return [error for each in self.checked for error in each.errors]
+
+    def described(self) -> dict[str, Any]:
+        """Return the reply."""
+        return {
+            "name": self.name,
+            "error_count": len(self.errors),
+            "groups": [*self.groups],
+            "configs": [each.described() for each in self.checked],
+        }
+
+    def message(self) -> str:
+        """Return the text with which a connector is refused."""
+        lines = [_HEAD.format(count=len(self.errors)), *self.errors, _FOOT]
+        return "\n".join(lines)
+
+
+def validate(catalog: Catalog, given: Mapping[str, str]) -> Validation:
+    """Check a configuration whose class is known."""
+    name = given[CONNECTOR_CLASS]
+    kind = catalog.find(name)
+    config = ConnectorConfig(given, kind.definition())
+    found = dict(config.checked)
+    for key, error in _problems(kind(), config):
+        found[key] = found[key].with_error(error)
+    return Validation(name, tuple(found.values()), tuple(config.definition.groups))
+
+
+def _problems(kind: ConnectorClass, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+    if kind.kind == "sink":
+        yield from _topic_problems(config)
+    if not config.checked[NAME].errors:
+        yield from kind.problems(config)
+
+
+def _topic_problems(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+    topics, pattern = config[TOPICS] or [], config[TOPICS_REGEX] or ""
+    wrong = ""
+    if topics and pattern:
+        wrong = f"{TOPICS} and {TOPICS_REGEX} are mutually exclusive options, but both are set."
+    elif not topics and not pattern:
+        wrong = f"Must configure one of {TOPICS} or {TOPICS_REGEX}"
+    if wrong:
+        yield from ((key, wrong) for key in (TOPICS, TOPICS_REGEX))
+    letters = config[DEAD_LETTERS]
+    if letters and letters in topics:
+        yield (
+            TOPICS,
+            f"The DLQ topic '{letters}' may not be included in the list of topics "
+            f"('{TOPICS}={','.join(topics)}') consumed by the connector",
+        )
+
+
+def with_name(given: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return a configuration as texts, with the name of its connector.
+
+    >>> with_name({"tasks.max": 2, "errors.log.enable": True}, "orders")
+    {'tasks.max': '2', 'errors.log.enable': 'true', 'name': 'orders'}
+    """
+    texts = {key: _text(value) for key, value in given.items() if value is not None}
+    return {**texts, NAME: name}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

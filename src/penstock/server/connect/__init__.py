@@ -1,0 +1,1 @@
+"""The REST API of Kafka Connect over the deployments of the control plane."""

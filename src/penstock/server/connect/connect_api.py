@@ -1,0 +1,309 @@
+"""Connect's REST API: every path with its handler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from anyio import to_thread
+from fastapi import Request
+from fastapi.responses import Response
+
+from penstock.connect.common_keys import VERSION
+from penstock.connect.connector_class import Catalog
+from penstock.control.roles import Access, Role
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Desired
+from penstock.errors import PenstockError
+from penstock.server.caller import caller, require
+from penstock.server.connect import connector_changes, connector_views, plugin_replies
+from penstock.server.connect.connect_dispatch import (
+    Reply,
+    Route,
+    chosen,
+    path_parts,
+    require_json,
+)
+from penstock.server.connect.connect_errors import ConnectError, as_connect
+from penstock.server.connect.connector_store import Connector, ConnectorStore
+from penstock.server.connect.logger_replies import Loggers
+
+_COMMIT = "26b251a451ce941d"
+_WORKER = "127.0.0.1:8083"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request: who sent it, its parameters and its body."""
+
+    store: ControlStore
+    access: Access
+    catalog: Catalog
+    loggers: Loggers
+    query: Mapping[str, list[str]]
+    text: bytes
+
+    @property
+    def connectors(self) -> ConnectorStore:
+        """Return the connectors that the caller may see."""
+        return ConnectorStore(self.store, self.access, self.catalog)
+
+    @property
+    def body(self) -> Any:
+        """Return the body; raise 400 where it is not JSON."""
+        try:
+            return json.loads(self.text)
+        except (ValueError, RecursionError):
+            raise ConnectError(400, "the body is not JSON") from None
+
+    def flag(self, name: str) -> bool:
+        """Return a parameter that is true or false."""
+        return (self.query.get(name) or ["false"])[-1].lower() == "true"
+
+
+def root(_call: Call) -> Reply:
+    """Return the release."""
+    return Reply(body={"version": VERSION, "commit": _COMMIT, "kafka_cluster_id": ""})
+
+
+def list_connectors(call: Call) -> Reply:
+    """Return the names; with `expand`, an object by name with what was asked for."""
+    found = call.connectors.all()
+    expand = {each for value in call.query.get("expand", []) for each in value.split(",")}
+    if not expand & {"info", "status"}:
+        return Reply(body=[each.name for each in found])
+    return Reply(body={each.name: _expanded(call, each, expand) for each in found})
+
+
+def _expanded(call: Call, connector: Connector, expand: set[str]) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if "status" in expand:
+        run = call.connectors.run(connector)
+        parts["status"] = connector_views.status(connector, run, _WORKER)
+    if "info" in expand:
+        parts["info"] = connector_views.info(connector)
+    return parts
+
+
+def create_connector(call: Call) -> Reply:
+    """Make a connector."""
+    made = connector_changes.create(call.connectors, call.body)
+    return Reply(201, connector_views.info(made, new=True), _location(made.name))
+
+
+def get_connector(call: Call, name: str) -> Reply:
+    """Return a connector."""
+    return Reply(body=connector_views.info(call.connectors.find(name)))
+
+
+def delete_connector(call: Call, name: str) -> Reply:
+    """Remove a connector; the positions of a source are kept."""
+    connectors = call.connectors
+    connectors.set_desired(connectors.find_to_change(name), Desired.DELETED)
+    return Reply(204)
+
+
+def get_config(call: Call, name: str) -> Reply:
+    """Return a configuration."""
+    return Reply(body=call.connectors.find(name).config)
+
+
+def put_config(call: Call, name: str) -> Reply:
+    """Replace a configuration, or make a connector of it."""
+    made, is_new = connector_changes.put(call.connectors, name, call.body)
+    if is_new:
+        return Reply(201, connector_views.info(made, new=True), _location(name))
+    return Reply(200, connector_views.info(made))
+
+
+def patch_config(call: Call, name: str) -> Reply:
+    """Change some keys."""
+    return Reply(
+        body=connector_views.info(connector_changes.patch(call.connectors, name, call.body))
+    )
+
+
+def get_status(call: Call, name: str) -> Reply:
+    """Return the states of a connector and its tasks."""
+    connectors = call.connectors
+    found = connectors.find(name, "status")
+    return Reply(body=connector_views.status(found, connectors.run(found), _WORKER))
+
+
+def get_tasks(call: Call, name: str) -> Reply:
+    """Return the tasks."""
+    return Reply(body=connector_views.tasks(call.connectors.find(name)))
+
+
+def get_task_status(call: Call, name: str, task: str) -> Reply:
+    """Return the state of one task."""
+    connectors = call.connectors
+    wrong = ConnectError(404, f"No status found for task {name}-{task}")
+    try:
+        found = connectors.find(name, "status")
+    except ConnectError:
+        raise wrong from None
+    if not task.isdigit() or int(task) >= connector_views.task_count(found):
+        raise wrong
+    run = connectors.run(found)
+    return Reply(body=connector_views.task_status(int(task), found, run, _WORKER))
+
+
+def restart_task(call: Call, name: str, task: str) -> Reply:
+    """Restart a task: all tasks of a connector are one pipeline, which is restarted."""
+    connectors = call.connectors
+    found = connectors.find_to_change(name, "restart")
+    if not task.isdigit() or int(task) >= connector_views.task_count(found):
+        raise ConnectError(404, f"Unknown task: {name}-{task}")
+    connectors.restart(found)
+    return Reply(204)
+
+
+def restart(call: Call, name: str) -> Reply:
+    """Restart a connector, and its tasks where that is asked for."""
+    connectors = call.connectors
+    found = connectors.find_to_change(name, "restart")
+    only_failed, with_tasks = call.flag("onlyFailed"), call.flag("includeTasks")
+    run = connectors.run(found)
+    shown = connector_views.status(found, run, _WORKER)
+    parts = [shown["connector"], *(shown["tasks"] if with_tasks else [])]
+    concerned = [
+        part for part in parts if not only_failed or part["state"] == connector_views.FAILED
+    ]
+    if concerned:
+        connectors.restart(found)
+    if not (only_failed or with_tasks):
+        return Reply(204)
+    for part in concerned:
+        part["state"] = connector_views.RESTARTING
+    return Reply(202, shown)
+
+
+def pause(call: Call, name: str) -> Reply:
+    """Pause a connector."""
+    return _asked(call, name, Desired.PAUSED, 202)
+
+
+def resume(call: Call, name: str) -> Reply:
+    """Let a connector go on."""
+    return _asked(call, name, Desired.RUNNING, 202)
+
+
+def stop(call: Call, name: str) -> Reply:
+    """Stop a connector: its tasks end."""
+    return _asked(call, name, Desired.STOPPED, 204)
+
+
+def _asked(call: Call, name: str, desired: Desired, status: int) -> Reply:
+    connectors = call.connectors
+    connectors.set_desired(connectors.find_to_change(name, "state"), desired)
+    return Reply(status)
+
+
+def list_plugins(call: Call) -> Reply:
+    """Return the classes that there are."""
+    return Reply(body=plugin_replies.plugins(call.catalog))
+
+
+def plugin_keys(call: Call, plugin: str) -> Reply:
+    """Return the keys of a class."""
+    return Reply(body=plugin_replies.keys(call.catalog, plugin))
+
+
+def validate_plugin(call: Call, plugin: str) -> Reply:
+    """Check a configuration without storing it."""
+    return Reply(body=plugin_replies.validated(call.catalog, plugin, call.body))
+
+
+def list_loggers(call: Call) -> Reply:
+    """Return the levels of the loggers."""
+    return Reply(body=call.loggers.all())
+
+
+def get_logger(call: Call, name: str) -> Reply:
+    """Return the level of a logger."""
+    return Reply(body=call.loggers.one(name))
+
+
+def set_logger(call: Call, name: str) -> Reply:
+    """Set the level of a logger and of those below it."""
+    require(call.access, Role.ADMIN)
+    changed = call.loggers.set(name, call.body)
+    if (call.query.get("scope") or ["worker"])[-1].lower() == "cluster":
+        return Reply(204)
+    return Reply(body=changed)
+
+
+def _location(name: str) -> dict[str, str]:
+    return {"Location": f"/connectors/{quote(name, safe='')}"}
+
+
+ROUTES: list[Route[Any]] = [
+    Route("GET", "connectors", list_connectors),
+    Route("POST", "connectors", create_connector),
+    Route("GET", "connectors/{name}", get_connector),
+    Route("DELETE", "connectors/{name}", delete_connector),
+    Route("GET", "connectors/{name}/config", get_config),
+    Route("PUT", "connectors/{name}/config", put_config),
+    Route("PATCH", "connectors/{name}/config", patch_config),
+    Route("GET", "connectors/{name}/status", get_status),
+    Route("GET", "connectors/{name}/tasks", get_tasks),
+    Route("GET", "connectors/{name}/tasks/{task}/status", get_task_status),
+    Route("POST", "connectors/{name}/tasks/{task}/restart", restart_task),
+    Route("POST", "connectors/{name}/restart", restart),
+    Route("PUT", "connectors/{name}/pause", pause),
+    Route("PUT", "connectors/{name}/resume", resume),
+    Route("PUT", "connectors/{name}/stop", stop),
+    Route("GET", "connector-plugins", list_plugins),
+    Route("GET", "connector-plugins/{plugin}/config", plugin_keys),
+    Route("PUT", "connector-plugins/{plugin}/config/validate", validate_plugin),
+    Route("GET", "admin/loggers", list_loggers),
+    Route("GET", "admin/loggers/{name}", get_logger),
+    Route("PUT", "admin/loggers/{name}", set_logger),
+]
+
+
+class ConnectApi:
+    """Answers requests of Connect's API."""
+
+    def __init__(self, store: ControlStore, catalog: Catalog) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._loggers = Loggers()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request."""
+        try:
+            route, arguments = chosen(ROUTES, request.method, path_parts(_raw(request)))
+            text = await request.body()
+            kind = request.headers.get("content-type")
+            require_json(request.headers.get("accept"), kind, has_body=bool(text))
+            call = Call(
+                self._store,
+                caller(request),
+                self._catalog,
+                self._loggers,
+                _parameters(request),
+                text,
+            )
+            reply = await to_thread.run_sync(lambda: route.handler(call, *arguments))
+            return reply.response()
+        except ConnectError as error:
+            return error.reply()
+        except PenstockError as error:
+            return as_connect(error)
+
+
+def _raw(request: Request) -> bytes:
+    raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode()
+    return raw
+
+
+def _parameters(request: Request) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in request.query_params.multi_items():
+        found.setdefault(key, []).append(value)
+    return found

@@ -1,0 +1,116 @@
+"""Finds what a request of Connect's API asks for: by the parts of its path, each decoded for itself.
+
+A name may have any sign, also a slash that the path has encoded. A slash at the end changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import unquote
+
+from fastapi.responses import JSONResponse, Response
+
+from penstock.server.connect.connect_errors import ConnectError
+
+Api = TypeVar("Api")
+ROOTS = ("connectors", "connector-plugins", "admin")
+"""The first parts of the paths that are Connect's."""
+_JSON = ("*/*", "application/*", "application/json")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent back; without a body it is empty."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] | None = None
+
+    def response(self) -> Response:
+        """Return it for the server."""
+        if self.body is None and self.status in (202, 204):
+            return Response(status_code=self.status, headers=self.headers)
+        return JSONResponse(self.body, self.status, self.headers)
+
+
+@dataclass(frozen=True)
+class Route(Generic[Api]):
+    """A method and a path, whose parts in braces are arguments of the handler."""
+
+    method: str
+    path: str
+    handler: Callable[..., Reply]
+
+    def arguments(self, parts: list[str]) -> list[str] | None:
+        """Return the arguments that a path has; None where it is another path.
+
+        >>> Route("GET", "connectors/{name}/config", print).arguments(["connectors", "a/b", "config"])
+        ['a/b']
+        """
+        own = self.path.split("/")
+        if len(own) != len(parts):
+            return None
+        found = []
+        for wanted, given in zip(own, parts, strict=True):
+            if wanted.startswith("{"):
+                found.append(given)
+            elif wanted != given:
+                return None
+        return found
+
+
+def path_parts(raw: bytes) -> list[str]:
+    """Return the parts of a path.
+
+    >>> path_parts(b"/connectors/a%2Fb%20c/config/")
+    ['connectors', 'a/b c', 'config']
+    """
+    text = raw.partition(b"?")[0].decode("ascii", "replace").strip("/")
+    return [unquote(part) for part in text.split("/")] if text else []
+
+
+def is_connect(parts: list[str]) -> bool:
+    """Return whether a path is one of Connect's API."""
+    return bool(parts) and parts[0] in ROOTS
+
+
+def chosen(routes: list[Route[Api]], method: str, parts: list[str]) -> tuple[Route[Api], list[str]]:
+    """Return the route of a request with its arguments; raise 404 or 405, and reply to OPTIONS."""
+    found = {
+        route.method: (route, arguments)
+        for route in routes
+        if (arguments := route.arguments(parts)) is not None
+    }
+    if not found:
+        raise ConnectError(404)
+    allowed = ",".join(sorted({*found, "OPTIONS", *(["HEAD"] if "GET" in found else [])}))
+    wanted = "GET" if method == "HEAD" else method
+    if method == "OPTIONS":
+        raise _OptionsError(allowed)
+    if wanted not in found:
+        raise ConnectError(405, Allow=allowed)
+    return found[wanted]
+
+
+class _OptionsError(ConnectError):
+    """Not a failure: the methods of a path."""
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(200, "OK", Allow=allowed)
+
+    def reply(self) -> JSONResponse:
+        return JSONResponse({}, 200, self.headers)
+
+
+def require_json(accept: str | None, content_type: str | None, *, has_body: bool) -> None:
+    """Refuse a client that takes no JSON, and a body that is not JSON."""
+    if accept:
+        kinds = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
+        if not any(kind in _JSON for kind in kinds):
+            raise ConnectError(406)
+    if has_body:
+        kind = (content_type or "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ConnectError(415)

@@ -1,0 +1,97 @@
+"""What the API shows of a connector: itself, its tasks, their states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.connect.common_keys import VERSION
+from penstock.connect.connector_config import ConnectorConfig
+from penstock.control.store.rows import FREE, PENDING, Desired, RunRow
+from penstock.engine import State
+from penstock.server.connect.connector_store import Connector
+
+UNASSIGNED, RUNNING, PAUSED, STOPPED, FAILED, RESTARTING = (
+    "UNASSIGNED",
+    "RUNNING",
+    "PAUSED",
+    "STOPPED",
+    "FAILED",
+    "RESTARTING",
+)
+
+
+def task_count(connector: Connector) -> int:
+    """Return how many tasks a connector shows; one that is stopped has none."""
+    if connector.row.desired is Desired.STOPPED:
+        return 0
+    config = ConnectorConfig(connector.config, connector.kind.definition())
+    return connector.kind().tasks(config)
+
+
+def info(connector: Connector, *, new: bool = False) -> dict[str, Any]:
+    """Return a connector; one that was just made has no tasks yet."""
+    count = 0 if new else task_count(connector)
+    return {
+        "name": connector.name,
+        "config": connector.config,
+        "tasks": [{"connector": connector.name, "task": task} for task in range(count)],
+        "type": connector.kind.kind,
+    }
+
+
+def tasks(connector: Connector) -> list[dict[str, Any]]:
+    """Return the tasks with their configurations."""
+    config = {**connector.config, "task.class": f"{connector.kind.__name__}Task"}
+    return [
+        {"id": {"connector": connector.name, "task": task}, "config": config}
+        for task in range(task_count(connector))
+    ]
+
+
+def status(connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
+    """Return the states of a connector and its tasks.
+
+    A run that has failed is a connector that runs with tasks that have failed, as in Connect: what fails
+    is reading or writing, not the plan.
+    """
+    held = {"worker_id": run.worker if run.worker != FREE else worker, "version": VERSION}
+    own = connector_state(connector, run)
+    return {
+        "name": connector.name,
+        "connector": {"state": own, **held},
+        "tasks": [
+            task_status(task, connector, run, worker) for task in range(task_count(connector))
+        ],
+        "type": connector.kind.kind,
+    }
+
+
+def task_status(task: int, connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
+    """Return the state of one task."""
+    held = {"worker_id": run.worker if run.worker != FREE else worker, "version": VERSION}
+    found = {"id": task, "state": task_state(connector, run), **held}
+    return {**found, "trace": run.error or ""} if found["state"] == FAILED else found
+
+
+def connector_state(connector: Connector, run: RunRow) -> str:
+    """Return the state of a connector."""
+    match connector.row.desired:
+        case Desired.STOPPED:
+            return STOPPED
+        case Desired.PAUSED:
+            return PAUSED
+        case _:
+            return UNASSIGNED if run.state == PENDING else RUNNING
+
+
+def task_state(connector: Connector, run: RunRow) -> str:
+    """Return the state of its tasks."""
+    if run.state == FAILED:
+        return FAILED
+    if connector.row.desired is Desired.PAUSED:
+        return PAUSED
+    if run.state == PENDING or run.generation < connector.row.generation:
+        return UNASSIGNED
+    if run.state == State.STARTING.value:
+        return UNASSIGNED
+    return RUNNING

@@ -1,0 +1,254 @@
+"""Kafka Connect's REST API: what each request gets, in the words of a real worker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
+SOURCE = {"connector.class": "FileStreamSource", "topic": "orders", "file": "/tmp/in.txt"}
+
+
+def made(client: TestClient, name: str = "orders", **more: Any) -> Any:
+    return client.post("/connectors", json={"name": name, "config": {**SINK, **more}})
+
+
+def error(reply: Any) -> tuple[int, str]:
+    body = reply.json()
+    assert body.keys() == {"error_code", "message"}
+    assert body["error_code"] == reply.status_code
+    return reply.status_code, body["message"]
+
+
+def test_a_connector_is_made_read_and_removed(client: TestClient) -> None:
+    reply = client.post("/connectors", json={"name": "orders", "config": {**SINK, "tasks.max": 2}})
+    config = {**SINK, "tasks.max": "2", "name": "orders"}
+    assert (reply.status_code, reply.headers["location"]) == (201, "/connectors/orders")
+    assert reply.json() == {"name": "orders", "config": config, "tasks": [], "type": "sink"}
+
+    tasks = [{"connector": "orders", "task": 0}, {"connector": "orders", "task": 1}]
+    found = {"name": "orders", "config": config, "tasks": tasks, "type": "sink"}
+    assert client.get("/connectors/orders/").json() == found
+    assert client.get("/connectors").json() == ["orders"]
+    assert client.get("/connectors/orders/config").json() == config
+
+    assert client.delete("/connectors/orders").status_code == 204
+    assert error(client.delete("/connectors/orders")) == (404, "Connector orders not found")
+    assert client.get("/connectors").json() == []
+
+
+def test_the_list_can_be_expanded(client: TestClient) -> None:
+    made(client)
+    both = client.get("/connectors?expand=info&expand=status").json()["orders"]
+    assert both["info"]["type"] == "sink"
+    assert both["status"]["connector"]["state"] == "UNASSIGNED"
+    assert client.get("/connectors?expand=status").json()["orders"].keys() == {"status"}
+
+
+@pytest.mark.parametrize("name", ["with space", "100%", "ä?#;:@&='\"", "x" * 190])
+def test_a_name_may_have_any_sign(client: TestClient, name: str) -> None:
+    location = made(client, name).headers["location"]
+    assert client.get(location).json()["name"] == name
+    assert client.get(f"{location}/config").json()["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (
+            {"name": "a", "config": {"name": "b", **SINK}},
+            400,
+            "Connector name configuration (b) doesn't match connector name in the URL (a)",
+        ),
+        (
+            {"name": "a", "config": {"tasks.max": "1"}},
+            400,
+            "Connector config {name=a, tasks.max=1} contains no connector type",
+        ),
+        (
+            {"name": "a", "config": {"connector.class": "Nope"}},
+            400,
+            "Failed to find any class that implements Connector and which name matches Nope, available",
+        ),
+        (
+            {"name": "a", "config": {**SINK, "topics": ""}},
+            400,
+            "Connector configuration is invalid and contains the following 2 error(s):\n"
+            "Must configure one of topics or topics.regex\n"
+            "Must configure one of topics or topics.regex\n"
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`",
+        ),
+        ({"name": "a", "config": SINK, "colour": "red"}, 400, "unknown member 'colour'"),
+        (
+            {"name": "a", "config": SINK, "initial_state": "ASLEEP"},
+            400,
+            "initial_state is 'ASLEEP'",
+        ),
+        ([], 400, "the body is not a JSON object"),
+        ({"name": "a/b", "config": SINK}, 400, "a/b"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    client: TestClient, body: Any, status: int, message: str
+) -> None:
+    found = error(client.post("/connectors", json=body))
+    assert found[0] == status
+    assert message in found[1]
+    assert client.get("/connectors").json() == []
+
+
+def test_a_name_that_is_taken_is_a_conflict(client: TestClient) -> None:
+    made(client)
+    assert error(made(client)) == (409, "Connector orders already exists")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("GET", "/connectors/x", "Connector x not found"),
+        ("DELETE", "/connectors/x", "Connector x not found"),
+        ("GET", "/connectors/x/config", "Connector x not found"),
+        ("GET", "/connectors/x/tasks", "Connector x not found"),
+        ("GET", "/connectors/x/status", "No status found for connector x"),
+        ("GET", "/connectors/x/tasks/0/status", "No status found for task x-0"),
+        ("PUT", "/connectors/x/pause", "Unknown connector x"),
+        ("PUT", "/connectors/x/resume", "Unknown connector x"),
+        ("PUT", "/connectors/x/stop", "Unknown connector x"),
+        ("POST", "/connectors/x/restart", "Unknown connector: x"),
+        ("POST", "/connectors/x/tasks/0/restart", "Unknown connector: x"),
+        ("GET", "/connectors/x/tasks-config", "HTTP 404 Not Found"),
+        ("GET", "/connector-plugins/Nope/config", "Unknown plugin Nope."),
+        ("GET", "/admin/loggers/nope", "Logger nope not found."),
+    ],
+)
+def test_what_is_not_there(client: TestClient, method: str, path: str, message: str) -> None:
+    assert error(client.request(method, path)) == (404, message)
+
+
+def test_methods_and_types_are_checked_as_connect_does(client: TestClient) -> None:
+    assert error(client.put("/connectors")) == (405, "HTTP 405 Method Not Allowed")
+    assert error(client.get("/connectors", headers={"Accept": "text/html"})) == (
+        406,
+        "HTTP 406 Not Acceptable",
+    )
+    plain = client.post("/connectors", content="{}", headers={"Content-Type": "text/plain"})
+    assert error(plain) == (415, "HTTP 415 Unsupported Media Type")
+    assert client.head("/connectors").status_code == 200
+    asked = client.options("/connectors")
+    assert (asked.status_code, asked.headers["allow"]) == (200, "GET,HEAD,OPTIONS,POST")
+    broken = client.post(
+        "/connectors", content="{oops", headers={"Content-Type": "application/json"}
+    )
+    assert error(broken)[0] == 400
+
+
+def test_states_are_asked_for_and_shown(client: TestClient) -> None:
+    made(client)
+
+    def states() -> tuple[str, list[str]]:
+        shown = client.get("/connectors/orders/status").json()
+        return shown["connector"]["state"], [task["state"] for task in shown["tasks"]]
+
+    assert states() == ("UNASSIGNED", ["UNASSIGNED"])
+    for _ in range(2):
+        assert client.put("/connectors/orders/pause").status_code == 202
+    assert states() == ("PAUSED", ["PAUSED"])
+    assert client.put("/connectors/orders/resume").content == b""
+    assert states()[0] == "UNASSIGNED"
+    assert client.put("/connectors/orders/stop").status_code == 204
+    assert states() == ("STOPPED", [])
+    assert client.get("/connectors/orders").json()["tasks"] == []
+    assert error(client.get("/connectors/orders/tasks/0/status"))[0] == 404
+
+
+@pytest.mark.parametrize("state", ["paused", "STOPPED"])
+def test_a_new_configuration_keeps_the_state(client: TestClient, state: str) -> None:
+    client.post("/connectors", json={"name": "a", "config": SOURCE, "initial_state": state})
+    changed = client.put("/connectors/a/config", json={**SOURCE, "batch.size": "7"})
+    assert (changed.status_code, changed.json()["config"]["batch.size"]) == (200, "7")
+    assert client.get("/connectors/a/status").json()["connector"]["state"] == state.upper()
+
+
+def test_a_configuration_is_changed_by_some_keys(client: TestClient) -> None:
+    assert client.put("/connectors/a/config", json=SOURCE).status_code == 201
+    changed = client.patch("/connectors/a/config", json={"batch.size": 5, "topic": "other"})
+    assert (
+        changed.json()["config"] | {"batch.size": "5", "topic": "other"} == changed.json()["config"]
+    )
+    again = client.patch("/connectors/a/config", json={"batch.size": None})
+    assert "batch.size" not in again.json()["config"]
+    refused = client.patch("/connectors/a/config", json={"topic": None})
+    assert 'Missing required configuration "topic"' in error(refused)[1]
+
+
+def test_restarts_say_what_will_restart(client: TestClient) -> None:
+    made(client)
+    assert client.post("/connectors/orders/restart").status_code == 204
+    all_of_it = client.post("/connectors/orders/restart?includeTasks=true&onlyFailed=false")
+    assert all_of_it.status_code == 202
+    shown = all_of_it.json()
+    assert shown["connector"]["state"] == shown["tasks"][0]["state"] == "RESTARTING"
+    failed = client.post("/connectors/orders/restart?includeTasks=true&onlyFailed=true").json()
+    assert failed["connector"]["state"] == "UNASSIGNED"
+    assert client.post("/connectors/orders/tasks/0/restart").status_code == 204
+    assert error(client.post("/connectors/orders/tasks/9/restart")) == (
+        404,
+        "Unknown task: orders-9",
+    )
+
+
+def test_plugins_their_keys_and_their_check(client: TestClient) -> None:
+    listed = client.get("/connector-plugins").json()
+    sink = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+    assert {"class": sink, "type": "sink", "version": "4.3.1"} in listed
+    for name in (sink, "FileStreamSinkConnector", "FileStreamSink"):
+        keys = [each["name"] for each in client.get(f"/connector-plugins/{name}/config").json()]
+        assert keys[:3] == ["file", "name", "connector.class"]
+    checked = client.put(
+        "/connector-plugins/FileStreamSource/config/validate",
+        json={"connector.class": "FileStreamSource", "tasks.max": "0"},
+    ).json()
+    assert (checked["name"], checked["error_count"]) == ("FileStreamSource", 3)
+    (tasks,) = [each for each in checked["configs"] if each["value"]["name"] == "tasks.max"]
+    assert tasks["value"]["value"] == "0"
+    other = client.put(
+        "/connector-plugins/FileStreamSink/config/validate", json={"connector.class": "Other"}
+    )
+    assert error(other) == (
+        400,
+        "Included connector type Other does not match request type FileStreamSink",
+    )
+
+
+def test_levels_of_loggers(client: TestClient) -> None:
+    assert client.get("/admin/loggers").json()["root"]["last_modified"] is None
+    changed = client.put("/admin/loggers/penstock.connect.test", json={"level": "debug"})
+    assert changed.json() == ["penstock.connect.test"]
+    one = client.get("/admin/loggers/penstock.connect.test").json()
+    assert one["level"] == "DEBUG"
+    assert one["last_modified"] > 0
+    loud = client.put("/admin/loggers/penstock.connect.test", json={"level": "LOUD"})
+    assert error(loud) == (404, "invalid log level 'LOUD'.")
+    none = client.put("/admin/loggers/penstock.connect.test", json={})
+    assert error(none) == (400, "Desired 'level' parameter was not specified in request.")
+    everywhere = client.put(
+        "/admin/loggers/penstock.connect.test?scope=cluster", json={"level": "INFO"}
+    )
+    assert everywhere.status_code == 204
+
+
+def test_secrets_are_never_shown_and_stay_when_they_come_back_masked(
+    client: TestClient, tmp_path: Path
+) -> None:
+    made(client, "a", **{"connection.password": "hunter22"})
+    shown = client.get("/connectors/a/config")
+    assert "hunter22" not in shown.text
+    assert client.put("/connectors/a/config", json=shown.json()).status_code == 200
+    assert "hunter22" not in json.dumps(client.get("/connectors?expand=info").json())
+    stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*.sqlite*"))
+    assert b"hunter22" not in stored
