@@ -1,4 +1,4 @@
-"""The commands of an administrator as a user runs them: a process, a real broker, bytes on stdout."""
+"""The commands of an administrator as a user runs them: a real broker, bytes on stdout."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.services.command_line import run_here
 
 from penstock.config import Connection
 from penstock.embedded import Broker, Security
@@ -27,16 +28,8 @@ def runner(home: Path, **environment: str) -> Run:
     """Runs `penstock` in a home of its own."""
 
     def run(*args: str, given: str = "", code: int = 0) -> tuple[str, str]:
-        done = subprocess.run(
-            [PENSTOCK, *args],
-            env={**os.environ, "PENSTOCK_HOME": str(home), **environment},
-            cwd=home,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        own = {**os.environ, "PENSTOCK_HOME": str(home), **environment}
+        done = run_here(*args, environment=own, folder=home, given=given.encode())
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout, done.stderr

@@ -1,4 +1,4 @@
-"""The client commands as a user runs them: a process, a real broker, bytes on stdout."""
+"""The client commands as a user runs them: a real broker, bytes on stdout."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.services.command_line import run_bytes
 
 from penstock.config import Connection
 from penstock.kafka import Admin, Producer
@@ -35,9 +36,11 @@ class Cli:
         )
 
     def run(self, *args: str, given: bytes = b"", code: int = 0) -> "tuple[bytes, str]":
-        process = self.start(*args, stdin=subprocess.PIPE)
-        out, err = process.communicate(given, timeout=60)
-        assert process.returncode == code, err.decode()
+        """Run it in this process: a start of Python takes longer than most commands."""
+        home, brokers = self.environment["PENSTOCK_HOME"], self.brokers
+        own = [*(["--brokers", brokers] if brokers else []), *args]
+        ended, out, err = run_bytes(*own, environment=self.environment, folder=home, given=given)
+        assert ended == code, err.decode()
         assert b"Traceback" not in err
         return out, err.decode()
 
