@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from typing_extensions import Self
 
 from penstock.api_client.server_address import Credentials, ServerAddress
-from penstock.api_client.server_problems import problem_error, server_away
+from penstock.api_client.server_problems import connect_error, problem_error, server_away
 from penstock.errors import ConfigError, PenstockError
 from penstock.http.http_client import tls_context
 
@@ -97,6 +97,13 @@ class ServerClient:
         if not 200 <= status < 300:
             raise problem_error(self.address, status, found, content)
         return ServerReply(status, self._data(content), found.get("ETag"))
+
+    def connect(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """Return the data at a path of Kafka Connect's API, which is not below /api/v1."""
+        status, found, content = self._exchanged(self._request(method, path, body, query, {}))
+        if not 200 <= status < 300:
+            raise connect_error(self.address, status, found, content)
+        return self._data(content)
 
     def text(self, path: str) -> str:
         """Return the text at a path that is not below /api/v1, as /metrics."""

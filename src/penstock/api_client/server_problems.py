@@ -51,6 +51,21 @@ def problem_error(
     return _KINDS.get(status, PenstockError if status >= 500 else ConfigError)(text)
 
 
+def connect_error(
+    address: ServerAddress, status: int, headers: Message, content: bytes
+) -> PenstockError:
+    """Return the error of a reply of Kafka Connect's API, which has a form of its own."""
+    text = _object(content).get("message")
+    if not isinstance(text, str):
+        return _not_penstock(address, status, headers)
+    if status == 401:
+        return ConfigError(f"{text}; to log in: penstock login --server {address.url}")
+    if status in _AWAY:
+        return TransientError(text, _seconds(headers))
+    kind = NotFoundError if status == 404 else PenstockError if status >= 500 else ConfigError
+    return kind(text)
+
+
 def server_away(address: ServerAddress, error: Exception) -> PenstockError:
     """Return the error for a server that does not reply, with what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -65,6 +65,9 @@ COMMANDS = {
     "offsets": Entry(
         "penstock.cli.offset_commands:app", "How far imports have read: list, set, reset.", True
     ),
+    "connectors": Entry(
+        "penstock.cli.connector_commands:app", "Connectors of Kafka Connect on a server."
+    ),
     "mirror": Entry("penstock.cli.mirror_commands:app", "Copy topics from one cluster to another."),
     "acls": Entry("penstock.cli.acl_commands:app", "List, add and remove ACLs.", True),
     "cluster": Entry(

@@ -1,0 +1,246 @@
+"""`penstock connectors`: connectors of a server, through the REST API of Kafka Connect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.api_client.server_client import ServerClient, in_path
+from penstock.cli.options import JsonOption, YesOption
+from penstock.cli.output import ask_first, print_json, print_table, say
+from penstock.cli.server_options import CaOption, ServerOption, client_of
+from penstock.connect.properties_files import read_properties
+from penstock.errors import ConfigError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Connectors of Kafka Connect on a server: list, create, status, pause, resume, stop, restart, "
+    "delete, validate, plugins.",
+)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a connector.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The configuration: JSON as for the REST API, or a property file."
+    ),
+]
+_CLASS = "connector.class"
+
+
+@app.command("list")
+def list_connectors(
+    *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """List the connectors with their states.
+
+    For example: penstock connectors list
+    """
+    with client_of(server, ca) as client:
+        found = client.connect("GET", "/connectors", expand=["info", "status"])
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        say("there are no connectors")
+        return
+    head = ["name", "type", "class", "state", "tasks"]
+    print_table(head, [_row(name, each) for name, each in sorted(found.items())])
+
+
+def _row(name: str, found: dict[str, Any]) -> list[str]:
+    status, config = found["status"], found["info"]["config"]
+    states = [task["state"] for task in status["tasks"]]
+    tasks = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    return [name, status["type"], config[_CLASS], status["connector"]["state"], tasks]
+
+
+@app.command()
+def create(file: File, *, server: ServerOption = None, ca: CaOption = None) -> None:
+    """Create a connector, or replace the configuration of one.
+
+    For example: penstock connectors create orders.json
+    """
+    name, config = read_connector(file)
+    with client_of(server, ca) as client:
+        before = name in client.connect("GET", "/connectors")
+        client.connect("PUT", f"{_path(name)}/config", config)
+    say(f"connector {name} {'has a new configuration' if before else 'is created'}")
+
+
+@app.command()
+def status(
+    name: Name, *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """Show the states of a connector and its tasks, with the error of those that failed.
+
+    For example: penstock connectors status orders
+    """
+    with client_of(server, ca) as client:
+        found = client.connect("GET", f"{_path(name)}/status")
+    if as_json:
+        print_json(found)
+        return
+    rows = [["connector", found["connector"]["state"], found["connector"]["worker_id"], ""]]
+    rows += [
+        [f"task {task['id']}", task["state"], task["worker_id"], task.get("trace", "")]
+        for task in found["tasks"]
+    ]
+    print_table(["part", "state", "worker", "error"], rows)
+
+
+@app.command()
+def pause(name: Name, *, server: ServerOption = None, ca: CaOption = None) -> None:
+    """Pause a connector after its running batch.
+
+    For example: penstock connectors pause orders
+    """
+    _ask(server, ca, "PUT", f"{_path(name)}/pause", f"connector {name} is to be paused")
+
+
+@app.command()
+def resume(name: Name, *, server: ServerOption = None, ca: CaOption = None) -> None:
+    """Let a connector go on that is paused or stopped.
+
+    For example: penstock connectors resume orders
+    """
+    _ask(server, ca, "PUT", f"{_path(name)}/resume", f"connector {name} is to run")
+
+
+@app.command()
+def stop(name: Name, *, server: ServerOption = None, ca: CaOption = None) -> None:
+    """Stop a connector: its offsets can be changed then.
+
+    For example: penstock connectors stop orders
+    """
+    _ask(server, ca, "PUT", f"{_path(name)}/stop", f"connector {name} is to be stopped")
+
+
+@app.command()
+def restart(
+    name: Name,
+    *,
+    only_failed: Annotated[bool, typer.Option(help="Only what has failed.")] = False,
+    server: ServerOption = None,
+    ca: CaOption = None,
+) -> None:
+    """Restart a connector and its tasks.
+
+    For example: penstock connectors restart orders --only-failed
+    """
+    flags = {"includeTasks": "true", "onlyFailed": str(only_failed).lower()}
+    path = f"{_path(name)}/restart"
+    _ask(server, ca, "POST", path, f"connector {name} is to be restarted", **flags)
+
+
+@app.command()
+def delete(
+    name: Name, *, yes: YesOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """Remove a connector, after a confirmation; the positions of a source are kept.
+
+    For example: penstock connectors delete orders
+    """
+    with client_of(server, ca) as client:
+        if not yes:
+            ask_first(
+                f"Delete the connector {name} on {client.address.url}?", "nothing was deleted"
+            )
+        client.connect("DELETE", _path(name))
+    say(f"connector {name} is deleted")
+
+
+@app.command()
+def validate(
+    file: File, *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """Check a configuration without storing it; every error with its key.
+
+    For example: penstock connectors validate orders.properties
+    """
+    _, config = read_connector(file)
+    with client_of(server, ca) as client:
+        found = validated(client, config)
+    if as_json:
+        print_json(found)
+        return
+    wrong = [
+        [each["value"]["name"], error]
+        for each in found["configs"]
+        for error in each["value"]["errors"]
+    ]
+    if wrong:
+        print_table(["key", "error"], wrong)
+        raise ConfigError(f"{file} has {len(wrong)} errors")
+    say(f"{file} is valid")
+
+
+def validated(client: ServerClient, config: dict[str, str]) -> dict[str, Any]:
+    """Return the check of a configuration."""
+    path = f"/connector-plugins/{in_path(config[_CLASS])}/config/validate"
+    found: dict[str, Any] = client.connect("PUT", path, config)
+    return found
+
+
+@app.command()
+def plugins(
+    *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """List the classes of connectors.
+
+    For example: penstock connectors plugins
+    """
+    with client_of(server, ca) as client:
+        found = client.connect("GET", "/connector-plugins")
+    if as_json:
+        print_json(found)
+        return
+    rows = [[each["class"], each["type"], each["version"]] for each in found]
+    print_table(["class", "type", "version"], rows)
+
+
+def read_connector(file: Path) -> tuple[str, dict[str, str]]:
+    """Return name and configuration of a file: JSON as for the REST API, flat JSON, or properties."""
+    if file.suffix == ".json":
+        name, config = _from_json(file)
+    else:
+        config = read_properties(file)
+        name = config.get("name", "")
+    for key, value in (("name", name), (_CLASS, config.get(_CLASS))):
+        if not value:
+            raise ConfigError(f"{file} has no {key!r}; a connector has a name and a class")
+    return name, {**config, "name": name}
+
+
+def _from_json(file: Path) -> tuple[str, dict[str, str]]:
+    try:
+        data = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{file} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file} is not a JSON object")
+    config = data.get("config", data)
+    if not isinstance(config, dict):
+        raise ConfigError(f"'config' of {file} is not a JSON object")
+    texts = {key: _text(value) for key, value in config.items() if value is not None}
+    return str(data.get("name") or texts.get("name") or ""), texts
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ask(
+    server: str | None, ca: str | None, method: str, path: str, done: str, **query: str
+) -> None:
+    with client_of(server, ca) as client:
+        client.connect(method, path, **query)
+    say(done)
+
+
+def _path(name: str) -> str:
+    return f"/connectors/{in_path(name)}"

@@ -1,0 +1,52 @@
+"""Lines of one file: what tools read that follow a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow.compute as pc
+from pydantic import Field
+
+from penstock.errors import ConfigError, TransientError
+from penstock.pipeline import Batch, Opening, Sink, Writer
+
+_NEWLINE = b"\n"
+
+
+class TextFileSink(Sink):
+    """Appends a column of each row as a line to one file. The driver writes it, in the order of the rows.
+
+    At-least-once: a batch that is run again appends its lines again. For tables use `files`.
+    """
+
+    name = "text_file"
+    main_option = "path"
+
+    path: str = Field(min_length=1, description="The file, on the machine of the driver.")
+    column: str = Field(default="value", min_length=1, description="The column with the lines.")
+
+    def open(self, opening: Opening) -> Writer:
+        """Return what appends."""
+        return _Appending(self, opening)
+
+
+class _Appending(Writer[TextFileSink]):
+    def write(self, batch: Batch) -> None:
+        """Append the lines of a batch, and wait until they are on the disk."""
+        sink = self.sink
+        if sink.column not in batch.rows.columns:
+            raise ConfigError(
+                f"the rows have no column {sink.column!r}, which 'text_file' writes; they have "
+                f"{', '.join(batch.rows.columns)}"
+            )
+        lines = batch.rows.select(batch.rows[f"`{sink.column.replace('`', '``')}`"].cast("string"))
+        try:
+            with Path(sink.path).open("ab") as file:
+                for part in lines.toArrow().to_batches():
+                    texts = pc.fill_null(part.column(0), "null")
+                    file.write(b"".join(text.encode() + _NEWLINE for text in texts.to_pylist()))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise TransientError(f"{sink.path} cannot be written: {error.strerror}") from error
