@@ -51,7 +51,7 @@ def kept(folder: Any) -> list[int]:
     return sorted(pq.read_table(folder).column("n").to_pylist())
 
 
-def test_each_pipeline_runs_in_a_pool_of_its_own(
+def test_each_batch_runs_in_a_pool_of_its_own(
     connection: Connection, topic: Any, make: Any
 ) -> None:
     seen = Seen(pools=[])
@@ -61,7 +61,7 @@ def test_each_pipeline_runs_in_a_pool_of_its_own(
             running = stack.enter_context(start(make(number, seen)))
             eventually(lambda one=running: one.progress().rows == 3, PATIENCE)
     pools = {pool for pool in seen.pools if pool}
-    assert pools == {make(1).name, make(2).name}
+    assert len(pools) == 2, "a pool is a turn: names of pipelines would decide who comes first"
     assert spark_session().sparkContext.getLocalProperty(POOL) is None
 
 

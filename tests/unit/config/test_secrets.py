@@ -204,19 +204,19 @@ _HOSTILE = [
 def test_100_kb_of_a_hostile_text_are_masked_at_once(shape):
     """107 characters took 11 s before; a pattern that tries combinations would never return here."""
     for before in ("", 'password="'):
-        started = time.process_time()
+        started = time.thread_time()
         mask(before + shape * (100_000 // len(shape)))
-        assert time.process_time() - started < 1.0
+        assert time.thread_time() - started < 1.0
 
 
 @pytest.mark.parametrize("shape", _HOSTILE[::4])
 def test_ten_times_as_much_hostile_text_takes_about_ten_times_as_long(shape):
     texts = ['password=\\"' + shape * (size // len(shape)) for size in (100_000, 1_000_000)]
-    times = [time.process_time()]
+    times = [time.thread_time()]
     for text in texts:
         mask(text)
-        times.append(time.process_time())
-    assert times[2] - times[1] < 40 * max(times[1] - times[0], 0.02)
+        times.append(time.thread_time())
+    assert times[2] - times[1] < 60 * max(times[1] - times[0], 0.05)
 
 
 @pytest.mark.parametrize(
