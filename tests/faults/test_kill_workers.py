@@ -27,7 +27,7 @@ from penstock.testing import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 SEED = 17
 SINKS = ("files", "delta", "iceberg", "database", "database, sqlite", "kafka")
-FIRST = ("kill", "suspend", "store_restart", "kill_java")
+FIRST = ("kill", "suspend", "store_restart")
 
 
 def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
