@@ -69,11 +69,11 @@ class ConnectDecode(Decode):
             options=self.identity(),
         )
 
-    def decode(self, records: DataFrame) -> DataFrame:
+    def decode(self, _records: DataFrame) -> DataFrame:
         """Raise: the schemas are not known yet."""
         raise ConfigError("the decode 'connect' is used before it is bound")
 
-    def failures(self, records: DataFrame) -> DataFrame:
+    def failures(self, _records: DataFrame) -> DataFrame:
         """Raise: the schemas are not known yet."""
         raise ConfigError("the decode 'connect' is used before it is bound")
 

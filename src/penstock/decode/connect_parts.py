@@ -1,7 +1,7 @@
 """A key or a value with its converter: the schema, the column's type, and where it is decoded.
 
-Text, bytes and JSON without a schema are expressions of Spark. All others are read in Python workers, over
-whole Arrow batches.
+Text, bytes and JSON without a schema are expressions of Spark. All others are read in Python workers,
+over whole Arrow batches.
 """
 
 from __future__ import annotations
