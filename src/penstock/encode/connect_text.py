@@ -63,18 +63,18 @@ def _scalar(schema: Schema, path: str) -> Encode:
 
 
 def _moments(kind: str) -> Encode:
-    """Return moments as java.util.Date prints them in UTC: Thu Jan 01 00:00:00 UTC 1970."""
+    """Return moments as java.util.Date prints them in UTC: Thu Jan 01 00:00:00 UTC 1970.
+
+    Days before October 1582 are printed in today's calendar; Java prints those of the Julian one.
+    """
 
     def encode(column: pa.Array) -> pa.Array:
-        given = column.cast(pa.timestamp("ms")) if kind == TIME else column.cast(pa.timestamp("us"))
-        seconds = given.cast(pa.timestamp("s"), safe=False) if kind != TIME else given
-        return as_bytes(
-            pc.strftime(
-                pc.floor_temporal(seconds, unit="second").cast(pa.timestamp("s")),
-                "%a %b %d %H:%M:%S UTC %Y",
-                locale="C",
-            )
-        )
+        if kind == TIME:
+            given = column.cast(pa.int64()).cast(pa.timestamp("ms"))
+        else:
+            given = column.cast(pa.timestamp("us"))
+        seconds = pc.floor_temporal(given, unit="second").cast(pa.timestamp("s"))
+        return as_bytes(pc.strftime(seconds, "%a %b %d %H:%M:%S UTC %Y", locale="C"))
 
     return encode
 

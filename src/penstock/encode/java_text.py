@@ -11,9 +11,23 @@ import pyarrow.compute as pc
 
 from penstock.encode.column_bytes import as_bytes, joined
 
-_SPECIAL = r'["\\\x00-\x1f]'
+_SPECIAL = r'["\\\x00-\x1f\x{10000}-\x{10ffff}]'
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_ESCAPES = str.maketrans({chr(code): f"\\u{code:04X}" for code in range(32)} | _SHORT)
+
+
+class _Escapes(dict[int, str]):
+    """What stands for a character; those beyond 16 bits are two escapes."""
+
+    def __missing__(self, code: int) -> str:
+        if code < 0x10000:
+            raise LookupError
+        rest = code - 0x10000
+        return f"\\u{0xD800 + (rest >> 10):04X}\\u{0xDC00 + (rest & 0x3FF):04X}"
+
+
+_ESCAPES = _Escapes(
+    {code: f"\\u{code:04X}" for code in range(32)} | {ord(sign): t for sign, t in _SHORT.items()}
+)
 
 
 def java_reals(column: pa.Array) -> pa.Array:

@@ -1,7 +1,8 @@
 """Values of headers from the text form of SimpleHeaderConverter, with the schema that the text implies.
 
 A text of digits is the smallest whole number that holds it, one with a point a float, dates and times are
-in ISO 8601, `[...]` is an array and `{...}` a map; everything else is the text itself.
+in ISO 8601, `[...]` is an array and `{...}` a map; everything else is the text itself. Connect reads the
+first number of `12:30` and of `1,2`, and 2024-03-01 of `2024-02-30`: here these are texts.
 """
 
 from __future__ import annotations
@@ -165,16 +166,17 @@ class _Nested:
 
     def _array(self, depth: int) -> HeaderValue:
         items: list[HeaderValue] = []
-        if not self._takes("]"):
-            while True:
-                items.append(self._value(depth + 1))
-                if self._takes("]"):
-                    break
-                if not self._takes(","):
-                    raise FormatError("elements of an array have a comma between them")
-        common = _common([each.schema for each in items if each.value is not None])
+        while not self._takes("]"):
+            if items and not self._takes(","):
+                raise FormatError("elements of an array have a comma between them")
+            if items and self._takes("]"):
+                break
+            items.append(self._value(depth + 1))
+        if len({each.value is None for each in items}) > 1:
+            raise FormatError("nulls and other values are in one array")
+        common = _common([each.schema for each in items])
         schema = SchemaBuilder.array(common).build() if common else None
-        return HeaderValue(schema, [each.value for each in items])
+        return HeaderValue(schema, [_in_type(common, each.value) for each in items])
 
     def _map(self, depth: int) -> HeaderValue:
         pairs: list[tuple[HeaderValue, HeaderValue]] = []
@@ -194,6 +196,12 @@ class _Nested:
         values = _common([each.schema for _, each in pairs if each.value is not None])
         schema = SchemaBuilder.map(keys, values).build() if keys and values else None
         return HeaderValue(schema, {key.value: each.value for key, each in pairs})
+
+
+def _in_type(schema: Schema | None, value: Any) -> Any:
+    """Return a number as the type that all elements have."""
+    is_real = schema is not None and schema.type in (Type.FLOAT32, Type.FLOAT64)
+    return float(value) if is_real and value is not None else value
 
 
 def _common(given: Sequence[Schema | None]) -> Schema | None:

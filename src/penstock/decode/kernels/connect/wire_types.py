@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,10 +36,19 @@ _NAMES = {
     Type.STRING: "string",
     Type.BYTES: "binary",
 }
+_REALS = (Type.FLOAT32, Type.FLOAT64)
+_WORDS = {f'"{word}"': float(word) for word in ("NaN", "Infinity", "-Infinity")}
 _DAY = 86_400_000
 _MOST = 10**MOST_DIGITS
 _pair = msgspec.json.Decoder(tuple[msgspec.Raw, msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
+
+
+class How(NamedTuple):
+    """How payloads are read: whether defaults replace nulls, and whether NaN and Infinity are texts."""
+
+    replace_null: bool = True
+    quoted_reals: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,24 +59,24 @@ class Wire:
     convert: Convert
 
 
-def wire_of(schema: Schema, replace_null: bool) -> Wire:
+def wire_of(schema: Schema, how: How) -> Wire:
     """Return how values of a schema are read; a null becomes the default where that is wanted.
 
     >>> from penstock.formats.connect import timestamp
-    >>> wire = wire_of(timestamp(), True)
+    >>> wire = wire_of(timestamp(), How())
     >>> wire.type.ddl(), wire.convert(pa.array([1], pa.int64())).to_pylist()[0].isoformat()
     ('bigint', '1970-01-01T00:00:00.001000+00:00')
     """
-    wire = _wire(schema, replace_null)
-    if not (replace_null and schema.default is not None):
+    wire = _wire(schema, how)
+    if not (how.replace_null and schema.default is not None):
         return wire
     default = pa.array([schema.default], arrow_type(schema))
     return Wire(wire.type, lambda column: with_default(wire.convert(column), default))
 
 
-def is_required(schema: Schema, replace_null: bool) -> bool:
+def is_required(schema: Schema, how: How) -> bool:
     """Return whether a null of a schema is an error."""
-    return not schema.optional and not (replace_null and schema.default is not None)
+    return not schema.optional and not (how.replace_null and schema.default is not None)
 
 
 def with_default(column: pa.Array, default: pa.Array) -> pa.Array:
@@ -79,23 +88,50 @@ def with_default(column: pa.Array, default: pa.Array) -> pa.Array:
     return pa.concat_arrays([column, default]).take(pa.array(places))
 
 
-def _wire(schema: Schema, replace_null: bool) -> Wire:
+def _wire(schema: Schema, how: How) -> Wire:
     match schema.type:
         case Type.STRUCT:
-            return _struct(schema, replace_null)
+            return _struct(schema, how)
         case Type.ARRAY:
-            return _array(schema, replace_null)
+            return _array(schema, how)
         case Type.MAP:
-            return _map(schema, replace_null)
+            return _map(schema, how)
     kind = logical_name(schema)
     if kind == DECIMAL:
         return Wire(columns.JsonText(), partial(_decimals, scale=scale_of(schema)))
+    if how.quoted_reals and schema.type in _REALS:
+        return Wire(columns.JsonText(), partial(_quoted_reals, type_=arrow_type(schema)))
     logical: dict[str, Convert] = {DATE: _dates, TIME: _times, TIMESTAMP: _moments}
     return Wire(columns.Scalar(_NAMES[schema.type]), logical.get(kind or "", _same))
 
 
 def _same(column: pa.Array) -> pa.Array:
     return column
+
+
+def has_reals(schema: Schema) -> bool:
+    """Return whether a schema has floating-point numbers anywhere.
+
+    >>> from penstock.formats.connect import FLOAT64, SchemaBuilder
+    >>> has_reals(SchemaBuilder.array(FLOAT64).build())
+    True
+    """
+    inner = [each.schema for each in schema.fields]
+    inner += [each for each in (schema.keys, schema.values) if each is not None]
+    return schema.type in _REALS or any(map(has_reals, inner))
+
+
+def _quoted_reals(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return numbers of JSON texts, of which Jackson writes three in quotation marks."""
+    given = column.to_pylist()
+    values = [None if text is None else _WORDS.get(text) or _json_number(text) for text in given]
+    return pa.array(values, type_)
+
+
+def _json_number(text: str) -> float:
+    if text[:1] not in "-0123456789":
+        raise ValueError(f"found {text:.40}, and a number is expected")
+    return float(text)
 
 
 def _dates(column: pa.Array) -> pa.Array:
@@ -155,13 +191,13 @@ def _unscaled(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(given), [valid, pa.py_buffer(data)])
 
 
-def _struct(schema: Schema, replace_null: bool) -> Wire:
+def _struct(schema: Schema, how: How) -> Wire:
     target = arrow_type(schema)
     if not schema.fields:
         return Wire(columns.Map(columns.JsonText()), partial(_no_fields, target))
-    parts = [wire_of(each.schema, replace_null) for each in schema.fields]
+    parts = [wire_of(each.schema, how) for each in schema.fields]
     fields = tuple(
-        columns.Field(each.name, part.type, is_required(each.schema, replace_null))
+        columns.Field(each.name, part.type, is_required(each.schema, how))
         for each, part in zip(schema.fields, parts, strict=True)
     )
 
@@ -176,9 +212,9 @@ def _no_fields(type_: pa.DataType, column: pa.Array) -> pa.Array:
     return pa.array([{} if valid else None for valid in column.is_valid().to_pylist()], type_)
 
 
-def _array(schema: Schema, replace_null: bool) -> Wire:
+def _array(schema: Schema, how: How) -> Wire:
     assert schema.values  # noqa: S101 - a schema is refused without
-    element, target = _element(schema.values, replace_null), arrow_type(schema)
+    element, target = _element(schema.values, how), arrow_type(schema)
 
     def convert(column: pa.Array) -> pa.Array:
         offsets = _offsets(pc.fill_null(column.value_lengths(), 0), column)
@@ -187,10 +223,10 @@ def _array(schema: Schema, replace_null: bool) -> Wire:
     return Wire(columns.Array(element.type), convert)
 
 
-def _element(schema: Schema, replace_null: bool) -> Wire:
+def _element(schema: Schema, how: How) -> Wire:
     """Return how elements of arrays and maps are read: the JSON kernel lets them be null."""
-    wire = wire_of(schema, replace_null)
-    if not is_required(schema, replace_null):
+    wire = wire_of(schema, how)
+    if not is_required(schema, how):
         return wire
 
     def convert(column: pa.Array) -> pa.Array:
@@ -207,11 +243,11 @@ def _offsets(lengths: pa.Array, column: pa.Array) -> pa.Array:
     return pa.array(np.concatenate(([0], ends)), pa.int32(), mask=np.append(nulls, False))
 
 
-def _map(schema: Schema, replace_null: bool) -> Wire:
+def _map(schema: Schema, how: How) -> Wire:
     assert schema.keys and schema.values  # noqa: S101 - a schema is refused without
     if schema.keys.type is not Type.STRING:
-        return _pairs(schema, replace_null)
-    value, target = _element(schema.values, replace_null), arrow_type(schema)
+        return _pairs(schema, how)
+    value, target = _element(schema.values, how), arrow_type(schema)
 
     def convert(column: pa.Array) -> pa.Array:
         keys, values, counts = pairs_of(column)
@@ -221,13 +257,13 @@ def _map(schema: Schema, replace_null: bool) -> Wire:
     return Wire(columns.Map(value.type), convert)
 
 
-def _pairs(schema: Schema, replace_null: bool) -> Wire:
+def _pairs(schema: Schema, how: How) -> Wire:
     """Return how a map of other keys is read: a list of pairs, each a list of key and value."""
     # Its kernel is one level down: imported here, the two modules need no common third one.
     from penstock.decode.kernels.connect.payloads import PayloadReader  # noqa: PLC0415
 
     assert schema.keys and schema.values  # noqa: S101 - a schema is refused without
-    keys, values = (PayloadReader(each, replace_null) for each in (schema.keys, schema.values))
+    keys, values = (PayloadReader(each, how.replace_null) for each in (schema.keys, schema.values))
     target = arrow_type(schema)
 
     def convert(column: pa.Array) -> pa.Array:
