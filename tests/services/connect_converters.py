@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,14 @@ class RefusedError(Exception):
     """A converter does not take a value."""
 
 
-@dataclass(frozen=True)
 class Converter:
     """One converter in Java; printing it does not call it."""
 
-    made: Any = field(repr=False)
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __repr__(self) -> str:
+        return "a converter in Java"
 
 
 class Converters:

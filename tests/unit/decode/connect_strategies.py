@@ -30,7 +30,7 @@ _LOGICAL = {
     f"{_NAME}Timestamp": st.integers(-12_000_000_000_000, 253402300799999),
 }
 _REALS = st.floats(allow_nan=False, allow_infinity=False).map(lambda each: each + 0.0)
-_SMALL_REALS = st.sampled_from([0.0, 0.5, -1.25, 3.0e10, 1.0e-10, 0.1])
+_SMALL_REALS = st.sampled_from([0.0, 0.5, -1.25, 16777216.0, 1.0e-10, 0.1])
 
 
 def _base64(number: int) -> str:
