@@ -134,10 +134,13 @@ def _text(column: Column, encoding: str) -> Column:
 
 def _json_text(column: Column) -> Column:
     text = column.cast("string")
-    return f.when(f.trim(text) != "null", text)
+    return f.when(~f.trim(text).isin("null", ""), text)
 
 
 def _is_not_json(column: Column) -> Column:
     text = column.cast("string")
-    parsed = f.is_valid_utf8(text) & f.try_parse_json(text).isNotNull()
-    return column.isNotNull() & ~f.coalesce(parsed, f.lit(False))
+    # Spark's parser ignores what follows a value: only one whole value fits into both of these.
+    in_list = f.try_parse_json(f.concat(f.lit("["), text, f.lit("]")))
+    in_object = f.try_parse_json(f.concat(f.lit('{"v":'), text, f.lit("}")))
+    parsed = f.is_valid_utf8(text) & in_list.isNotNull() & in_object.isNotNull()
+    return column.isNotNull() & (f.trim(text) != "") & ~f.coalesce(parsed, f.lit(False))
