@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from penstock.config import Connection
@@ -20,7 +22,9 @@ from penstock.record import Record
 
 # How many records of each partition are looked at, and how many times more where none has a schema.
 _FEW, _TIMES_MORE = 20, 10
+Offsets = dict[Partition, int]
 Get = Callable[[Record], "bytes | None"]
+Read = Callable[[Offsets, Offsets], list[bytes]]
 
 
 @dataclass(frozen=True)
@@ -42,16 +46,13 @@ def newest_schema(
     Topics that do not exist yet have no records.
     """
     get: Get = (lambda record: record.key) if part == "key" else (lambda record: record.value)
-    how: dict[str, Any] = {"isolation_level": "read_committed", "enable_auto_commit": False}
-    with (
-        Admin(connection, timeout=timeout) as admin,
-        Consumer(connection, NO_GROUP, **how) as reader,
-    ):
+    with Admin(connection, timeout=timeout) as admin:
         partitions = admin.partitions(_existing(admin, topics))
         first, ends = admin.earliest(partitions), admin.latest(partitions)
-        newest = _backwards(reader, get, first, ends)
-        oldest = {where: min(first[where] + _FEW, ends[where]) for where in partitions}
-        return Sampled(_common([*newest, *_texts(reader, get, first, oldest)]), ends)
+    read = partial(_texts, connection, get)
+    newest = _backwards(read, first, ends)
+    oldest = {where: min(first[where] + _FEW, ends[where]) for where in partitions}
+    return Sampled(_common([*newest, *read(first, oldest)]), ends)
 
 
 def _existing(admin: Admin, topics: Sequence[str] | str) -> list[str] | re.Pattern[str]:
@@ -60,25 +61,26 @@ def _existing(admin: Admin, topics: Sequence[str] | str) -> list[str] | re.Patte
     return list(admin.topic_ids(list(topics)))
 
 
-def _backwards(
-    reader: Consumer, get: Get, first: dict[Partition, int], ends: dict[Partition, int]
-) -> list[bytes]:
+def _backwards(read: Read, first: Offsets, ends: Offsets) -> list[bytes]:
     """Return the schemas of the newest records, the newest first; go back until one has a schema."""
     few, stop = _FEW, dict(ends)
     while True:
         start = {where: max(first[where], ends[where] - few) for where in ends}
-        texts = _texts(reader, get, start, stop)
+        texts = read(start, stop)
         if texts or start == first:
             return texts
         few, stop = few * _TIMES_MORE, start
 
 
-def _texts(
-    reader: Consumer, get: Get, start: dict[Partition, int], stop: dict[Partition, int]
-) -> list[bytes]:
+def _texts(connection: Connection, get: Get, start: Offsets, stop: Offsets) -> list[bytes]:
+    """Return the schemas of some records, those nearest to the end first."""
+    if start == stop:
+        return []
+    how: dict[str, Any] = {"isolation_level": "read_committed", "enable_auto_commit": False}
     found: list[tuple[tuple[int, int], bytes]] = []
-    for records in read_span(reader, start, stop):
-        for record in records:
+    # A consumer for each span: partitions that it has paused would stay so.
+    with Consumer(connection, NO_GROUP, **how) as reader:
+        for record in chain.from_iterable(read_span(reader, start, stop)):
             if text := schema_text(get(record)):
                 before_end = stop[record.topic, record.partition] - record.offset
                 found.append(((before_end, -(record.timestamp or 0)), text))
