@@ -194,3 +194,14 @@ def gathered(items: pa.Array, counts: Counts) -> pa.Array:
     return pa.Array.from_buffers(
         pa.binary(), len(counts), [None, pa.py_buffer(np.ascontiguousarray(places)), data]
     )
+
+
+def separated(items: pa.Array, counts: Counts) -> pa.Array:
+    """Return items with a comma before all but the first of each list.
+
+    >>> separated(pa.array([b"a", b"b", b"c"]), np.array([2, 0, 1])).to_pylist()
+    [b'a', b',b', b'c']
+    """
+    first = np.zeros(len(items), bool)
+    first[starts_of(counts)[:-1][counts > 0]] = True
+    return joined(pc.if_else(pa.array(first), pa.scalar(b""), pa.scalar(b",")), items)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.encode.column_bytes import (
-    Counts,
     Encode,
     as_bytes,
     gathered,
@@ -22,7 +21,7 @@ from penstock.encode.column_bytes import (
     pairs_of,
     refuse_where,
     repeated,
-    starts_of,
+    separated,
 )
 from penstock.encode.derived_schemas import no_form
 from penstock.encode.text_forms import base64_texts, texts_of
@@ -115,7 +114,7 @@ def _arrays(type_: pa.DataType, schema: Any, path: str) -> Encode:
 
     def encode(lists: pa.Array) -> pa.Array:
         items, counts = items_of(lists)
-        return joined(b"[", gathered(_separated(item(items), counts), counts), b"]")
+        return joined(b"[", gathered(separated(item(items), counts), counts), b"]")
 
     return encode
 
@@ -127,16 +126,9 @@ def _maps(type_: pa.DataType, schema: Any, path: str) -> Encode:
     def encode(maps: pa.Array) -> pa.Array:
         keys, values, counts = pairs_of(maps)
         pairs = joined(_quoted(keys), b":", value(values))
-        return joined(b"{", gathered(_separated(pairs, counts), counts), b"}")
+        return joined(b"{", gathered(separated(pairs, counts), counts), b"}")
 
     return encode
-
-
-def _separated(items: pa.Array, counts: Counts) -> pa.Array:
-    """Return items with a comma before all but the first of each list."""
-    first = np.zeros(len(items), bool)
-    first[starts_of(counts)[:-1][counts > 0]] = True
-    return joined(pc.if_else(pa.array(first), pa.scalar(b""), pa.scalar(b",")), items)
 
 
 def _scalars(type_: pa.DataType, schema: Any, path: str) -> Encode:

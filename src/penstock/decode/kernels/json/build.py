@@ -53,8 +53,11 @@ def _wire_type(type_: Type) -> Any:
     return _PLAIN.get(type_.name, str)
 
 
-def record_class(struct: Struct) -> type[msgspec.Struct]:
-    """Create the class that records of a struct are parsed into; fields are f0, f1, ..."""
+def record_class(struct: Struct, *, closed: bool = False) -> type[msgspec.Struct]:
+    """Create the class that records of a struct are parsed into; fields are f0, f1, ...
+
+    `closed` refuses records with other fields.
+    """
     fields = [
         (f"f{place}", _wire_type(field.type))
         if field.required
@@ -67,7 +70,9 @@ def record_class(struct: Struct) -> type[msgspec.Struct]:
             f"the name {name!r} cannot be a field of JSON here: it has a quotation mark, "
             "a backslash or a control character; rename it where it is produced, or use a parser"
         )
-    return msgspec.defstruct("Record", fields, rename=names, gc=False, kw_only=True)
+    return msgspec.defstruct(
+        "Record", fields, rename=names, gc=False, kw_only=True, forbid_unknown_fields=closed
+    )
 
 
 def _nullable(type_: Type) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,23 +42,27 @@ _PARTS, _FEW = 8, 64
 class JsonKernel:
     """Decodes JSON objects into the columns of a declared schema.
 
+    Members that are not declared are ignored; with `closed` one at the top is that record's error.
+
     >>> kernel = JsonKernel(Schema.parse("symbol string not null, price double"))
     >>> batch, failures = kernel.decode(pa.array([b'{"symbol": "A", "price": 1}', b"{}"]))
     >>> batch.to_pylist(), failures[0].index, failures[0].message
     ([{'symbol': 'A', 'price': 1.0}], 1, 'symbol: found nothing, declared string not null')
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, closed: bool = False) -> None:
         self.schema = schema
         self.arrow_schema = arrow_schema(schema)
-        self._reference = ReferenceDecoder(schema)
-        self._parser = msgspec.json.Decoder(record_class(schema.struct), float_hook=str)
+        self._closed = closed
+        self._reference = ReferenceDecoder(schema, closed=closed)
+        record = record_class(schema.struct, closed=closed)
+        self._parser = msgspec.json.Decoder(record, float_hook=str)
         self._columns = columns_of(schema.struct)
         nested = any(isinstance(field.type, Array | Map | Struct) for field in schema.fields)
         self._rows = _NESTED_ROWS if nested else _FLAT_ROWS
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return JsonKernel, (self.schema,)
+        return partial(JsonKernel, closed=self._closed), (self.schema,)
 
     def __call__(self, batch: pa.RecordBatch) -> Decoded:
         """Return the rows and failures of a batch of records."""

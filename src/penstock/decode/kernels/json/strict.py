@@ -49,19 +49,32 @@ class ReferenceDecoder:
     {'price': Decimal('1.50')}
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, closed: bool = False) -> None:
         self._read = _struct_reader(schema.struct)
+        self._closed = frozenset(schema.names) if closed else None
         self._cells = [_struct_reader(Struct((field,))) for field in schema.fields]
 
     def decode(self, record: bytes | None) -> dict[str, Any]:
         """Return the row of one record, or raise a `MisfitError`: what is wrong, and where."""
-        row: dict[str, Any] = self._read(read_document(record), "")
+        document = read_document(record)
+        if self._closed is not None:
+            _refuse_others(document, self._closed)
+        row: dict[str, Any] = self._read(document, "")
         return row
 
     def cell(self, record: bytes | None, place: int) -> Any:
         """Return the value of one column only."""
         (value,) = self._cells[place](read_document(record), "").values()
         return value
+
+
+def _refuse_others(document: bytes, allowed: frozenset[str]) -> None:
+    other = next((name for name in _object(document) if name not in allowed), None)
+    if other is not None:
+        raise MisfitError(
+            "UnknownField",
+            f"the member {_cut(other)!r} is not expected next to {', '.join(sorted(allowed))}",
+        )
 
 
 def read_document(record: bytes | None) -> bytes:

@@ -1,0 +1,1 @@
+"""Keys and values of Connect's converters as columns."""
