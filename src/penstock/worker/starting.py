@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
 from penstock import imports
 from penstock.config.logs import event_logger
-from penstock.control.job_spec import JobSpec, pipeline_of
+from penstock.connect.connectors import CATALOG
+from penstock.connect.translation import definition_of
+from penstock.control.job_spec import JobSpec, pipeline_name, pipeline_of
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import DeploymentRow, Kind
 from penstock.control.worker_lease import Lease
@@ -52,13 +55,19 @@ class Starting:
         """Return the pipeline of a deployment, with its secrets."""
         if row.kind is Kind.JOB:
             return self._job(row)
+        if row.kind is Kind.CONNECTOR:
+            data = self._connector(row)
+            return self._placed(parse_pipeline(_as_yaml(data), f"the connector {row.name!r}"))
         if row.kind is not Kind.PIPELINE:
             raise ConfigError(
-                f"{row.name!r} is a {row.kind.value}; this worker runs pipelines and jobs"
+                f"{row.name!r} is a {row.kind.value}; this worker runs pipelines, jobs and connectors"
             )
         data = self.store.secrets.opened(row.name, row.spec)
-        text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
-        return self._placed(parse_pipeline(text, f"the definition of {row.name!r}"))
+        return self._placed(parse_pipeline(_as_yaml(data), f"the definition of {row.name!r}"))
+
+    def _connector(self, row: DeploymentRow) -> dict[str, Any]:
+        config = self.store.secrets.opened(row.name, row.spec)
+        return definition_of(pipeline_name(row.name), row.name, config, CATALOG)
 
     def _job(self, row: DeploymentRow) -> Pipeline:
         spec = JobSpec.of(row, self.store.secrets)
@@ -79,8 +88,11 @@ class Starting:
 
     def clean(self, row: DeploymentRow) -> None:
         """Remove the state of a deployment that is deleted; its tables and offsets are kept."""
+        data: Any
         if row.kind is Kind.JOB:
             data = JobSpec.of(row, self.store.secrets).definition
+        elif row.kind is Kind.CONNECTOR:
+            data = self._connector(row)
         else:
             data = self.store.secrets.opened(row.name, row.spec)
         if isinstance(data, dict) and "name" in data:
@@ -96,3 +108,8 @@ class Starting:
                     self.store.events.add(name, f"records_{kind}", text)
                 except TransientError as error:  # they are counted, and the batch is done
                     log.warning("event_not_stored", deployment=name, reason=str(error))
+
+
+def _as_yaml(data: Any) -> str:
+    text: str = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    return text

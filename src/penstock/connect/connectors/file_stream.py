@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.connect.common_keys import TOPICS
+from penstock.connect.common_keys import PREDICATES, TRANSFORMS, VALUE_CONVERTER
 from penstock.connect.config_definition import Key, Type
 from penstock.connect.connector_class import ConnectorClass, Kind
 from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.converters import find_converter
 
+_LINES = (find_converter("StringConverter").names,)
+_TEXTS = (*_LINES, find_converter("ByteArrayConverter").names)
 _FILE = Key("file", default=None, documentation="The path of the file.", importance="HIGH")
 
 
@@ -30,9 +33,8 @@ class FileStreamSource(ConnectorClass):
         return 1
 
     def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
-        """Yield that standard input is not read here."""
-        if config["file"] is None:
-            yield "file", _needed("file")
+        """Yield that standard input is not read here, and converters that lines do not have yet."""
+        yield from _problems(config, "source")
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return a pipeline that reads the lines of the file."""
@@ -55,16 +57,29 @@ class FileStreamSink(ConnectorClass):
     keys: ClassVar[tuple[Key, ...]] = (_FILE,)
 
     def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
-        """Yield that standard output is not written here."""
-        if config["file"] is None:
-            yield "file", _needed("file")
+        """Yield that standard output is not written here, and converters that lines do not have yet."""
+        yield from _problems(config, "sink")
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return a pipeline that appends to the file."""
-        return {
-            "source": {"kafka": {"topics": config[TOPICS]}},
-            "sink": {"text_file": {"path": config["file"]}},
-        }
+        return {"sink": {"text_file": {"path": config["file"]}}}
+
+
+def _problems(config: ConnectorConfig, use: str) -> Iterator[tuple[str, str]]:
+    if config["file"] is None:
+        yield "file", _needed("file")
+    for key in (TRANSFORMS, PREDICATES):
+        if config[key]:
+            yield key, _not_yet(key, config.get(key), "leave it out")
+    known = _LINES if use == "source" else _TEXTS
+    given = config.get(VALUE_CONVERTER)
+    if given is not None and not any(given in short for short in known):
+        names = ", ".join(short[0] for short in known)
+        yield VALUE_CONVERTER, _not_yet(VALUE_CONVERTER, given, f"lines have {names}")
+
+
+def _not_yet(key: str, given: object, what: str) -> str:
+    return f"Invalid value {given} for configuration {key}: this connector has no such part here; {what}"
 
 
 def _needed(key: str) -> str:

@@ -12,6 +12,7 @@ from anyio import to_thread
 from fastapi import Request
 from fastapi.responses import Response
 
+from penstock.config import Connection, find_connection
 from penstock.connect.common_keys import VERSION
 from penstock.connect.connector_class import Catalog
 from penstock.control.roles import Access, Role
@@ -19,7 +20,12 @@ from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired
 from penstock.errors import PenstockError
 from penstock.server.caller import caller, require
-from penstock.server.connect import connector_changes, connector_views, plugin_replies
+from penstock.server.connect import (
+    connector_changes,
+    connector_offsets,
+    connector_views,
+    plugin_replies,
+)
 from penstock.server.connect.connect_dispatch import (
     Reply,
     Route,
@@ -45,6 +51,11 @@ class Call:
     loggers: Loggers
     query: Mapping[str, list[str]]
     text: bytes
+
+    @staticmethod
+    def find_connection() -> Connection:
+        """Return the cluster that connectors work with: the default connection."""
+        return find_connection(None)
 
     @property
     def connectors(self) -> ConnectorStore:
@@ -203,6 +214,34 @@ def _asked(call: Call, name: str, desired: Desired, status: int) -> Reply:
     return Reply(status)
 
 
+def get_offsets(call: Call, name: str) -> Reply:
+    """Return the offsets of a connector."""
+    return Reply(body=connector_offsets.read(call.connectors.find(name), call.find_connection()))
+
+
+def alter_offsets(call: Call, name: str) -> Reply:
+    """Set offsets of a connector that is stopped."""
+    found = call.connectors.find_to_change(name)
+    rest = call.connectors.is_at_rest(found)
+    text = connector_offsets.alter(found, call.find_connection(), call.body, at_rest=rest)
+    return Reply(body={"message": text})
+
+
+def reset_offsets(call: Call, name: str) -> Reply:
+    """Remove all offsets of a connector that is stopped."""
+    found = call.connectors.find_to_change(name)
+    rest = call.connectors.is_at_rest(found)
+    return Reply(
+        body={"message": connector_offsets.reset(found, call.find_connection(), at_rest=rest)}
+    )
+
+
+def get_topics(call: Call, name: str) -> Reply:
+    """Return the topics of a connector."""
+    found = call.connectors.find(name)
+    return Reply(body={name: {"topics": connector_views.topics(found)}})
+
+
 def list_plugins(call: Call) -> Reply:
     """Return the classes that there are."""
     return Reply(body=plugin_replies.plugins(call.catalog))
@@ -257,6 +296,10 @@ ROUTES: list[Route[Any]] = [
     Route("PUT", "connectors/{name}/pause", pause),
     Route("PUT", "connectors/{name}/resume", resume),
     Route("PUT", "connectors/{name}/stop", stop),
+    Route("GET", "connectors/{name}/offsets", get_offsets),
+    Route("PATCH", "connectors/{name}/offsets", alter_offsets),
+    Route("DELETE", "connectors/{name}/offsets", reset_offsets),
+    Route("GET", "connectors/{name}/topics", get_topics),
     Route("GET", "connector-plugins", list_plugins),
     Route("GET", "connector-plugins/{plugin}/config", plugin_keys),
     Route("PUT", "connector-plugins/{plugin}/config/validate", validate_plugin),

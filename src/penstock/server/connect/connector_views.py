@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.connect.common_keys import VERSION
+from penstock.connect.common_keys import TOPICS, VERSION
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.control.store.rows import FREE, PENDING, Desired, RunRow
 from penstock.engine import State
@@ -46,6 +46,14 @@ def tasks(connector: Connector) -> list[dict[str, Any]]:
         {"id": {"connector": connector.name, "task": task}, "config": config}
         for task in range(task_count(connector))
     ]
+
+
+def topics(connector: Connector) -> list[str]:
+    """Return the topics that a connector names."""
+    config = ConnectorConfig(connector.config, connector.kind.definition())
+    keys = (TOPICS,) if connector.kind.kind == "sink" else ("topic",)
+    found = [config[key] for key in keys if key in config.definition.by_name]
+    return [name for each in found for name in (each if isinstance(each, list) else [each]) if name]
 
 
 def status(connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
