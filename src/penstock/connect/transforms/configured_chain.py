@@ -88,5 +88,3 @@ def _unusable_insert(options: dict[str, Any]) -> str | None:
             f"No value specified for static field: {field}"
         )
     return None
-
-

@@ -45,9 +45,7 @@ _TRANSFORM = _Kind(
     plugins.find_transform,
     (PREDICATE, NEGATE),
 )
-_PREDICATE = _Kind(
-    PREDICATES, "Predicate", "Predicate", plugins.PREDICATES, plugins.find_predicate
-)
+_PREDICATE = _Kind(PREDICATES, "Predicate", "Predicate", plugins.PREDICATES, plugins.find_predicate)
 
 
 def plugin_keys(config: Config) -> list[Checked]:

@@ -129,9 +129,7 @@ _PART_KEYS: dict[str, tuple[Key, ...]] = {
         _DEFAULTS,
     ),
     "TimestampConverter": (
-        _text(
-            "field", "The field that is converted; default: the whole key or value.", default=""
-        ),
+        _text("field", "The field that is converted; default: the whole key or value.", default=""),
         _required(
             "target.type",
             documentation="What it becomes: string, unix, Date, Time or Timestamp.",
