@@ -24,7 +24,7 @@ class ConnectTransforms:
         # Names of months and the first day of a week are those of the locale.
         options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options += ["-Duser.language=en", "-Duser.country=US", "-Duser.timezone=UTC"]
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [find_java().path, *options, "-cp", classes, PROGRAM],
             stdin=subprocess.PIPE,

@@ -82,8 +82,8 @@ def bind_chain(
 ) -> Bound:
     """Return a chain for records with these schemas; None is for a VARIANT. Spark must be running.
 
-    What no record with these schemas can pass, such as a cast of an array, raises for each record when the
-    columns are computed, and not here.
+    What no record with these schemas can pass, such as a cast of an array, raises for each record when
+    the columns are computed, and not here.
     """
     record = RecordColumns(
         **{name: f.col(name) for name in PLAIN},

@@ -73,7 +73,7 @@ def _schema(schema: Schema, target: str) -> Schema:
     return Schema(_TYPES[target], optional=schema.optional, default=default)
 
 
-def _cast(column: Column, schema: Schema, target: str) -> Column:
+def _cast(column: Column, schema: Schema, target: str) -> Column:  # noqa: PLR0911 - by type
     """Cast a column with a schema."""
     if schema.name in (DATE, TIME, TIMESTAMP):
         millis = millis_of(column, schema)

@@ -1,8 +1,8 @@
 """A record as expressions: what transforms take and return.
 
 A key or value with a schema is a column of the Spark type of its schema. A struct that transforms change
-is kept as its fields, each an expression of its own, and becomes a column at the end: the expressions of a
-chain then grow with the fields that the transforms change, and not with the length of the chain.
+is kept as its fields, each an expression of its own, and becomes a column at the end: the expressions of
+a chain then grow with the fields that the transforms change, and not with the length of the chain.
 
 A key or value without a schema is a VARIANT: JSON of any shape. JSON text would be parsed and written by
 every transform, and a map of strings to variants has no place for texts, numbers and arrays.
@@ -129,8 +129,8 @@ class RecordColumns:
 def accessed(column: Column, schema: Schema) -> tuple[Column, ...]:
     """Return the fields of a struct column.
 
-    Spark finds fields by their names without their case. Names that differ in case only are found by their
-    position: a cast of a struct goes by positions.
+    Spark finds fields by their names without their case. Names that differ in case only are found by
+    their position: a cast of a struct goes by positions.
     """
     lower = Counter(field.name.lower() for field in schema.fields)
     if all(count == 1 for count in lower.values()):

@@ -30,7 +30,7 @@ _PLAIN: dict[Type, t.DataType] = {
 }
 
 
-def spark_type(schema: Schema | None) -> t.DataType:
+def spark_type(schema: Schema | None) -> t.DataType:  # noqa: PLR0911 - by type
     """Return the type of the column for a schema; without a schema it is a VARIANT.
 
     >>> from penstock.formats.connect import INT8, SchemaBuilder, date, decimal, time
@@ -79,7 +79,7 @@ def literal(value: Any, schema: Schema) -> Column:
     return f.lit(None).cast(spark_type(schema)) if value is None else _literal(value, schema)
 
 
-def _literal(value: Any, schema: Schema) -> Column:
+def _literal(value: Any, schema: Schema) -> Column:  # noqa: PLR0911 - by type
     kind = spark_type(schema)
     match schema.type:
         case Type.BYTES if schema.name == DECIMAL:

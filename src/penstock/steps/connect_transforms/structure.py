@@ -223,6 +223,6 @@ class SetSchemaMetadata(PartTransform):
         members = tuple(column for _, column in part.fields(defaults=self.defaults))
         return Part(part.whole, schema, members, part.is_null)
 
-    def without_schema(self, part: Part) -> Part:
+    def without_schema(self, part: Part) -> Part:  # noqa: ARG002 - of all transforms
         """Refuse: there is no schema to name."""
         raise MismatchError("Schema required for [updating schema metadata]")
