@@ -47,8 +47,14 @@ def _transform(
     options = _options(prefix, plugin, values)
     if why := _unusable(plugin.kind, options):
         raise errors.ConfigError(f"transforms.{name}: {why}")
-    predicate = predicates.get(values[f"{prefix}predicate"])
+    chosen = values[f"{prefix}predicate"]
+    if chosen is not None and chosen not in predicates:
+        raise errors.ConfigError(
+            f"transforms.{name}: Unknown configuration 'predicates.{chosen}.type'; the list `predicates` "
+            f"has: {', '.join(predicates) or 'none'}"
+        )
     negate = values[f"{prefix}negate"]
+    predicate = predicates.get(chosen)
     return TransformSpec(name, plugin.kind, plugin.part, options, predicate, negate)
 
 

@@ -31,7 +31,6 @@ class _Kind:
 
     list_key: str
     word: str
-    interface: str
     plugins: tuple[Plugin, ...]
     find: Callable[[str], Plugin | None]
     more: tuple[Key, ...] = ()
@@ -40,12 +39,11 @@ class _Kind:
 _TRANSFORM = _Kind(
     TRANSFORMS,
     "Transformation",
-    "Transformation",
     plugins.TRANSFORMS,
     plugins.find_transform,
     (PREDICATE, NEGATE),
 )
-_PREDICATE = _Kind(PREDICATES, "Predicate", "Predicate", plugins.PREDICATES, plugins.find_predicate)
+_PREDICATE = _Kind(PREDICATES, "Predicate", plugins.PREDICATES, plugins.find_predicate)
 
 
 def plugin_keys(config: Config) -> list[Checked]:
@@ -86,9 +84,7 @@ def names(config: Config, list_key: str) -> list[str]:
 
 
 def _of_alias(kind: _Kind, alias: str, config: Config) -> list[Checked]:
-    prefix, group = f"{kind.list_key}.{alias}.", f"{kind.word}s: {alias}"
-    if kind is _TRANSFORM:
-        group = f"Transforms: {alias}"
+    prefix, group = f"{kind.list_key}.{alias}.", f"{kind.list_key.capitalize()}: {alias}"
     kinds = Key(
         f"{prefix}type",
         Type.CLASS,
@@ -116,26 +112,24 @@ def _of_alias(kind: _Kind, alias: str, config: Config) -> list[Checked]:
         replace(key, name=prefix + key.name, group=group, order=order, display_name=key.name)
         for order, key in enumerate(sorted(own, key=lambda key: key.name), 2)
     ]
-    return [chosen, version.checked(config), *(_checked(key, config) for key in listed)]
+    return [chosen, version.checked(config), *(key.checked(config) for key in listed)]
 
 
 def _type(kind: _Kind, key: Key, config: Config) -> tuple[Checked, Plugin | None]:
     checked = key.checked(config)
     if checked.value is None:
-        why = f"Not a {kind.interface}"
+        why = f"Not a {kind.word}"
         return checked.with_error(str(ConfigError(key.name, None, why))), None
     plugin = kind.find(checked.value)
     if plugin is None:
-        why = f"Class {checked.value} could not be found."
-        return Checked(key, None, (str(ConfigError(key.name, checked.value, why)),)), None
-    return replace(checked, value=plugin.class_name), plugin
-
-
-def _checked(key: Key, config: Config) -> Checked:
-    checked = key.checked(config)
-    if key.name.endswith(".predicate") and key.type is Type.STRING and checked.value is not None:
-        known = names(config, PREDICATES)
-        if checked.value not in known:
-            why = f"No predicate with the alias '{checked.value}' is defined"
-            return checked.with_error(str(ConfigError(key.name, checked.value, why)))
-    return checked
+        unknown = ConfigError(key.name, checked.value, f"Class {checked.value} could not be found.")
+        other = ConfigError(key.name, None, f"Not a {kind.word}")
+        return Checked(key, None, (str(unknown), str(other))), None
+    found = replace(checked, value=plugin.class_name)
+    prefix = key.name.removesuffix("type")
+    if config.get(f"{prefix}negate") is not None and config.get(f"{prefix}predicate") is None:
+        found = found.with_error(
+            f"Config '{prefix}negate' was provided but there is no config '{prefix}predicate' defining "
+            "a predicate to be negated."
+        )
+    return found, plugin

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from penstock.formats.connect import Field, Schema, Type
-from penstock.formats.connect.schema import DATE, DECIMAL, TIME, TIMESTAMP
+from penstock.formats.connect.schema import DATE, DECIMAL, LOGICAL, TIME, TIMESTAMP
 from penstock.steps.connect_transforms import java_casts
 from penstock.steps.connect_transforms.moments import millis_of
 from penstock.steps.connect_transforms.part_transform import (
     PartTransform,
     changed_values,
     kind_of,
+    with_keys,
 )
 from penstock.steps.connect_transforms.record_columns import Part, map_part
 
@@ -41,21 +43,30 @@ class Cast(PartTransform):
         if WHOLE in types:
             assert part.schema is not None  # noqa: S101 - called with a schema
             target = types[WHOLE]
-            return Part(_cast(part.column, part.schema, target), _schema(part.schema, target))
-        return part.with_fields(
+            named = replace(
+                _schema(part.schema, target),
+                name=None if (part.schema.name or "").startswith(LOGICAL) else part.schema.name,
+                version=None
+                if (part.schema.name or "").startswith(LOGICAL)
+                else part.schema.version,
+                doc=part.schema.doc,
+            )
+            return Part(_cast(part.column, part.schema, target), named)
+        made = part.with_fields(
             (Field(field.name, _schema(field.schema, types[field.name])),
              _cast(column, field.schema, types[field.name]))
             if field.name in types else (field, column)
             for field, column in part.fields(defaults=self.defaults)
         )  # fmt: skip
+        return replace(made, schema=replace(made.struct, optional=part.struct.optional))
 
     def without_schema(self, part: Part) -> Part:
-        """Return the part with its new types; entries that do not exist are not added."""
+        """Return the part with its new types; an entry that did not exist is added, with null."""
         types = self.options["spec"]
         if WHOLE in types:
             return Part(_cast_variant(part.column, types[WHOLE]), None)
         changes = {name: _Caster(target) for name, target in types.items()}
-        return map_part(changed_values(part.as_map(), changes))
+        return map_part(changed_values(with_keys(part.as_map(), types), changes))
 
 
 class _Caster:

@@ -16,7 +16,7 @@ def field_path(text: str, version: str) -> list[str]:
     (['a.b'], ['a', 'b'], ['a.b', 'c'])
     """
     if version == "V1":
-        return [text] if text else []
+        return [text]
     names: list[str] = []
     at = 0
     while at <= len(text):

@@ -76,9 +76,11 @@ def _embedded_in(schema: Schema):  # type: ignore[no-untyped-def]
 
 
 def _embedded(column: Column, schema: Schema) -> Column:
-    """Return the text of a value within another one: texts have quotes."""
-    if schema.type is not Type.STRING:
+    """Return the text of a value within another one: texts and bytes have quotes."""
+    quoted = schema.type is Type.STRING or (schema.type is Type.BYTES and schema.name != DECIMAL)
+    if not quoted:
         return f.coalesce(_text(column, schema), f.lit("null"))
+    column = column if schema.type is Type.STRING else f.base64(column)
     escaped = f.replace(f.replace(column, f.lit("\\"), f.lit("\\\\")), f.lit('"'), f.lit('\\"'))
     return f.coalesce(f.concat(f.lit('"'), escaped, f.lit('"')), f.lit("null"))
 
@@ -99,7 +101,12 @@ def _map_text(column: Column, schema: Schema) -> Column:
 
 def _struct_text(column: Column, schema: Schema) -> Column:
     parts = [
-        f.concat(f.lit(f"{field.name}:"), _embedded(member, field.schema))
+        f.concat(f.lit(f"{_escaped(field.name)}:"), _embedded(member, field.schema))
         for field, member in zip(schema.fields, accessed(column, schema), strict=True)
     ]
     return f.when(column.isNotNull(), _joined("{", f.array(*parts), "}"))
+
+
+def _escaped(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

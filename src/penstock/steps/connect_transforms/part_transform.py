@@ -75,6 +75,16 @@ def changed_values(entries: Column, changes: Mapping[str, Change]) -> Column:
     return f.transform_values(entries, change)
 
 
+def with_keys(entries: Column, names: Iterable[str]) -> Column:
+    """Return a map of variants that has some keys: with null, where they did not exist."""
+    listed = [*names]
+    new = f.create_map(
+        *(column for n in listed for column in (f.lit(n), f.lit(None).cast("variant")))
+    )
+    missing = f.map_filter(new, lambda key, _: ~f.array_contains(f.map_keys(entries), key))
+    return f.map_concat(entries, missing)
+
+
 def without_keys(entries: Column, names: Iterable[str]) -> Column:
     """Return a map without some of its keys."""
     listed = [*names]
