@@ -7,21 +7,29 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
 from tests.services.connect_cases import Sample
-from tests.services.connect_payloads import EPOCH, MILLI, from_spark, to_spark
+from tests.services.connect_payloads import (
+    EPOCH,
+    MILLI,
+    from_spark,
+    to_spark,
+    with_singles,
+)
 from tests.services.connect_transforms import ConnectTransforms
 
 from penstock.connect.transforms.binding import bind
 from penstock.formats.connect import Schema
-from penstock.formats.connect.json_schemas import to_document
+from penstock.formats.connect.json_schemas import from_document, to_document
 from penstock.steps.connect_transforms.binding import Bound
 from penstock.steps.connect_transforms.spark_types import spark_type
 
 ERROR = "error"
-HEADERS = "array<struct<key:string,value:binary>>"
+_REST = "timestamp timestamp, headers array<struct<key:string,value:binary>>"
 
 
 def real(service: ConnectTransforms, config: dict[str, str], sample: Sample) -> list[Any]:
@@ -37,7 +45,7 @@ def real(service: ConnectTransforms, config: dict[str, str], sample: Sample) -> 
     replies = service.apply(config, records)
     if isinstance(replies, dict):
         raise ValueError(f"Connect refuses the configuration {config}: {replies}")
-    return [ERROR if reply and ERROR in reply else reply for reply in replies]
+    return [{ERROR: reply[ERROR]} if reply and ERROR in reply else reply for reply in replies]
 
 
 def ours(spark: Any, config: dict[str, str], sample: Sample) -> list[Any]:
@@ -52,14 +60,14 @@ def ours(spark: Any, config: dict[str, str], sample: Sample) -> list[Any]:
             try:
                 found |= dict(_rows(bound, frame.filter(f.col("n") == n)))
             except PySparkException:
-                found[n] = ERROR
+                found[n] = {ERROR: "refused"}
     return [found.get(n) for n in range(len(sample.records))]
 
 
 def same(theirs: Any, made: Any) -> bool:
-    """Return whether two results are the same; a null of Connect has no schema, a column has one."""
-    if not isinstance(theirs, dict) or not isinstance(made, dict):
-        return bool(theirs == made)
+    """Return whether two results are the same; what comes of a null has no schema in Connect."""
+    if theirs is None or made is None or ERROR in theirs or ERROR in made:
+        return (theirs and [*theirs]) == (made and [*made])
     return (
         theirs["topic"] == made["topic"]
         and theirs["headers"] == made["headers"]
@@ -68,9 +76,12 @@ def same(theirs: Any, made: Any) -> bool:
 
 
 def _same_part(theirs: dict[str, Any], made: dict[str, Any]) -> bool:
-    if theirs.get("payload") is None and made["payload"] is None and "unwritten" not in theirs:
-        return True
-    return bool(_canonical(theirs) == _canonical(made))
+    if "unwritten" in theirs:
+        return False
+    if "schema" not in theirs:
+        return bool(_canonical(theirs["payload"]) == _canonical(made["payload"]))
+    payload = with_singles(theirs["payload"], from_document(theirs["schema"]))
+    return bool(_canonical({**theirs, "payload": payload}) == _canonical(made))
 
 
 def _canonical(document: Any) -> Any:
@@ -78,7 +89,9 @@ def _canonical(document: Any) -> Any:
     if isinstance(document, dict):
         if [*document] == ["$moment"]:
             moment = EPOCH + document["$moment"] * MILLI
-            return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{moment:%f}".rstrip("0").rstrip("."))
+            return (
+                f"{moment:%Y-%m-%d %H:%M:%S}" + f".{moment:%f}".rstrip("0").rstrip(".") + "+00:00"
+            )
         return {key: _canonical(value) for key, value in document.items()}
     if isinstance(document, list):
         return [_canonical(each) for each in document]
@@ -92,24 +105,25 @@ def _document(payload: Any, schema: Schema | None) -> dict[str, Any]:
 
 
 def _frame(spark: Any, sample: Sample) -> Any:
-    fields = [t.StructField("n", t.IntegerType())]
-    for name, kind in (("topic", "string"), ("partition", "int"), ("offset", "bigint")):
-        fields.append(t.StructField(name, t._parse_datatype_string(kind)))
-    fields.append(t.StructField("timestamp", t.TimestampType()))
-    fields.append(t.StructField("headers", t._parse_datatype_string(HEADERS)))
-    for name, schema in (("key", sample.key), ("value", sample.value)):
-        fields.append(t.StructField(name, spark_type(schema) if schema else t.StringType()))
-    frame = spark.createDataFrame(
-        [_row(n, r, sample) for n, r in enumerate(sample.records)], t.StructType(fields)
-    )
-    for name, schema in (("key", sample.key), ("value", sample.value)):
-        frame = frame if schema else frame.withColumn(name, f.parse_json(name))
+    """Return the records as a table that Spark has in its plan: a query of it starts no tasks."""
+    kinds = [spark_type(s) if s else t.StringType() for s in (sample.key, sample.value)]
+    fields = [
+        *t._parse_datatype_string(f"n int, topic string, partition int, offset bigint, {_REST}"),
+        *(t.StructField(name, kind) for name, kind in zip(("key", "value"), kinds, strict=True)),
+    ]
+    schema = to_arrow_schema(t.StructType(fields))
+    rows = [_row(n, record, sample) for n, record in enumerate(sample.records)]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array([*c], field.type) for c, field in zip(columns, schema, strict=True)]
+    frame = spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+    for name, given in (("key", sample.key), ("value", sample.value)):
+        frame = frame if given else frame.withColumn(name, f.parse_json(name))
     return frame
 
 
 def _row(number: int, record: dict[str, Any], sample: Sample) -> tuple[Any, ...]:
     stamp = record["timestamp"]
-    headers = [(k, None if v is None else v.encode()) for k, v in record["headers"]]
+    headers = [{"key": k, "value": None if v is None else v.encode()} for k, v in record["headers"]]
     parts = [
         to_spark(record[name], schema) if schema else _json(record[name])
         for name, schema in (("key", sample.key), ("value", sample.value))

@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import numpy
+
 from penstock.formats.connect import Schema, Type
 from penstock.formats.connect.schema import DATE, DECIMAL, SCALE, TIMESTAMP
 
@@ -16,17 +18,17 @@ MILLI = timedelta(milliseconds=1)
 
 
 def to_spark(payload: Any, schema: Schema) -> Any:  # noqa: PLR0911
-    """Return a JSON payload as a value for `createDataFrame`."""
+    """Return a JSON payload as a value for Arrow."""
     if payload is None:
         return None
     match schema.type:
         case Type.STRUCT:
-            return tuple(to_spark(payload.get(e.name), e.schema) for e in schema.fields)
+            return {e.name: to_spark(payload.get(e.name), e.schema) for e in schema.fields}
         case Type.ARRAY:
             return [to_spark(each, schema.values) for each in payload]
         case Type.MAP:
             pairs = payload.items() if isinstance(payload, dict) else payload
-            return {to_spark(k, schema.keys): to_spark(v, schema.values) for k, v in pairs}
+            return [(to_spark(k, schema.keys), to_spark(v, schema.values)) for k, v in pairs]
         case Type.FLOAT32 | Type.FLOAT64:
             return float(payload)
         case Type.BYTES if schema.name == DECIMAL:
@@ -58,6 +60,8 @@ def from_spark(value: Any, schema: Schema) -> Any:  # noqa: PLR0911
             return dict(pairs) if schema.keys.type is Type.STRING else pairs
         case Type.FLOAT32 | Type.FLOAT64 if not math.isfinite(value):
             return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        case Type.FLOAT32:
+            return float(numpy.float32(value))
         case Type.BYTES if schema.name == DECIMAL:
             return base64.b64encode(_unscaled(value, int(schema.parameters[SCALE]))).decode()
         case Type.BYTES:
@@ -80,3 +84,14 @@ def _unscaled(value: Decimal, scale: int) -> bytes:
     return number.to_bytes(
         (number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True
     )
+
+
+def with_singles(payload: Any, schema: Schema) -> Any:
+    """Return a JSON payload in which the numbers of floats are the floats that they stand for."""
+    if payload is None:
+        return None
+    if schema.type is Type.FLOAT32 and not isinstance(payload, str):
+        return float(numpy.float32(payload))
+    if schema.type is Type.STRUCT:
+        return {e.name: with_singles(payload[e.name], e.schema) for e in schema.fields}
+    return payload

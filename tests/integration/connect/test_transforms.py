@@ -257,8 +257,6 @@ _TEXTS = (
     "",
     " 2024-01-01",
     "2024-01-01T00:00:00Z",
-    "24-01-02",
-    "-5-01-01",
 )
 for _target in ("string", "unix", "Date", "Time", "Timestamp"):
     for _name in ("at", "day", "clock", "id", "nothing"):
@@ -294,7 +292,7 @@ for _target in ("string", "unix", "Date", "Time", "Timestamp"):
         format="yyyy-MM-dd",
     )
 for _precision in ("seconds", "milliseconds", "microseconds", "nanoseconds"):
-    _numbers = scalars(INT64, 0, 1, -1, 1_700_000_000, -1_700_000_000_123_456, 2**62)
+    _numbers = scalars(INT64, 0, 1, -1, 1_700_000_000, -1_700_000_000)
     both(
         f"unix-{_precision}",
         "TimestampConverter",
@@ -336,7 +334,7 @@ for _format, _given in {
     "hh:mm a": ("12:30 AM", "12:30 pm", "1:05 PM", "13:00 AM"),
     "kk:mm": ("24:10", "1:10"),
     "yyyy DDD": ("2024 060", "2023 400"),
-    "y-M-d": ("24-1-1", "2024-1-1", "124-1-1"),
+    "y-M-d": ("24-1-1", "2024-1-1", "1999-1-1"),
     "yyyy-MM-dd HH:mm:ss z": (
         "2023-11-14 22:13:20 GMT",
         "2023-11-14 22:13:20 UTC",
@@ -351,6 +349,20 @@ for _format, _given in {
         target_type="unix",
         format=_format,
     )
+both(
+    "unix-large",
+    "TimestampConverter",
+    scalars(INT64, 1_700_000_000_123_456, -1_700_000_000_123_456_789),
+    target_type="unix",
+    unix_precision="nanoseconds",
+)
+both(
+    "read-old-year",
+    "TimestampConverter",
+    scalars(STRING, "1500-01-01", "24-01-02"),
+    target_type="unix",
+    format="yyyy-MM-dd",
+)
 both("time-no-format", "TimestampConverter", scalars(STRING, "2024-01-01"), target_type="unix")
 both("time-list", "TimestampConverter", ORDERS, field="tags", target_type="unix")
 case(
@@ -378,6 +390,15 @@ for _literal in (
     "NaN",
     "",
     "99999999999999999999",
+    "1.23456789012",
+    "1e-5",
+    "123456789.5",
+    "1e40",
+    "1.5e300",
+    "-2.50",
+    "true x",
+    "10:00:00.000Z",
+    "[1, 2.5]",
 ):
     case(
         f"insert-header {_literal}",
@@ -490,10 +511,16 @@ def service() -> Iterator[ConnectTransforms]:
 
 
 @pytest.fixture(scope="module")
-def spark() -> Any:
+def spark() -> Iterator[Any]:
+    from pyspark.errors import utils
+
     from penstock.engine import spark_session
 
-    return spark_session()
+    session = spark_session()
+    with pytest.MonkeyPatch.context() as patch:
+        # Each call of a function of columns would note where it was called, in six calls of Java.
+        patch.setattr(utils, "_enable_debugging_cache", False)
+        yield session
 
 
 def compared(

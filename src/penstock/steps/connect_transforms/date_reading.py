@@ -48,7 +48,7 @@ def _regex(fields: list[Token]) -> str:
         if not token.letter:
             parts.append(_quoted(token.text))
         elif token.is_number:
-            parts.append(rf"[ \t]*({_digits(token.count if following.is_number else None)})")
+            parts.append(_digits(token.count) if following.is_number else r"[ \t]*(-?[0-9]+)")
         else:
             parts.append(rf"[ \t]*({_words(token)})")
     return "".join(parts)
@@ -58,12 +58,14 @@ def _quoted(text: str) -> str:
     return "".join(rf"\x{{{ord(sign):x}}}" for sign in text)
 
 
-def _digits(count: int | None) -> str:
-    """Return an expression for a number; one that is followed by another has at most `count` signs."""
-    if count is None:
-        return r"-?[0-9]+"
-    negative = rf"-[0-9]{{1,{count - 1}}}|" if count > 1 else ""
-    return rf"(?=[\s\S]{{{count}}})(?:{negative}[0-9]{{1,{count}}})"
+def _digits(count: int) -> str:
+    """Return an expression for a number that another follows: in `count` signs, spaces included."""
+    forms = []
+    for spaces in range(count):
+        left = count - spaces
+        forms += [rf"[ \t]{{{spaces}}}-[0-9]{{1,{left - 1}}}"] if left > 1 else []
+        forms.append(rf"[ \t]{{{spaces}}}[0-9]{{1,{left}}}")
+    return rf"(?=[\s\S]{{{count}}})({'|'.join(forms)})"
 
 
 def _words(token: Token) -> str:

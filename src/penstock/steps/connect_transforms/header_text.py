@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from decimal import Decimal
 
 from pyspark.sql import Column
@@ -51,8 +52,38 @@ def literal_text(text: str) -> str | None:
     if _NUMBER.fullmatch(text):
         number = Decimal(text)
         whole = number.to_integral_value()
-        return str(int(number)) if number == whole and -(2**63) <= whole < 2**63 else text
+        is_long = number == whole and -(2**63) <= whole < 2**63
+        return str(int(number)) if is_long else _fraction_text(number)
     return text
+
+
+def _fraction_text(number: Decimal) -> str:
+    """Return a number that is not a long as Connect prints it: as a float, where it fits into one."""
+    if number.as_tuple().exponent == 0:
+        return str(number)
+    try:
+        (single,) = struct.unpack("f", struct.pack("f", number))
+    except OverflowError:
+        return java_number(float(number), str(float(number)))
+    shortest = next(text for n in range(1, 10) if _single(text := f"{single:.{n}g}") == single)
+    return java_number(single, shortest)
+
+
+def _single(text: str) -> float:
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
+
+
+def java_number(number: float, digits: str) -> str:
+    """Return a number as Java prints it, given its shortest digits.
+
+    >>> java_number(0.5, "0.5"), java_number(1e10, "1e10"), java_number(0.00012, "0.00012")
+    ('0.5', '1.0E10', '1.2E-4')
+    """
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        plain = f"{Decimal(digits):f}"
+        return plain if "." in plain else f"{plain}.0"
+    mantissa, exponent = f"{Decimal(digits):E}".split("E")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 def _text(column: Column, schema: Schema) -> Column:

@@ -41,7 +41,7 @@ class DropHeaders(Transform):
 
 
 class HeaderFrom(Transform):
-    """Copies or moves fields into headers. A part that is null stays, and gives no headers."""
+    """Copies or moves fields into headers. A key or value that is null is refused."""
 
     def apply(self, record: RecordColumns) -> RecordColumns:
         """Return the columns with the new headers, without the fields that moved."""
@@ -52,7 +52,10 @@ class HeaderFrom(Transform):
         except MismatchError as error:
             return record.with_part(self.part, refused(part, str(error)))
         headers = _added(record.headers, zip(self.options["headers"], texts, strict=True))
-        present = f.when(part.is_null, record.headers).otherwise(headers)
+        refuse = f.raise_error(
+            f.lit(f"Only objects supported for [header {self.options['operation']}], found: null")
+        )
+        present = f.when(part.is_null, refuse.cast(HEADERS)).otherwise(headers)
         return replace(record, headers=present).with_part(self.part, changed)
 
     def _from_struct(self, part: Part) -> list[Column]:

@@ -117,7 +117,7 @@ def _truncated(fraction: Column, limits: tuple[int, int]) -> Column:
 
 def _wrapped(whole: Column, bits: int) -> Column:
     """Return the lower bits of a whole decimal as a signed integer."""
-    size = f.lit(2**bits).cast("decimal(38,0)")
+    size = f.lit(str(2**bits)).cast("decimal(38,0)")
     rest = f.pmod(whole, size)
-    half = f.lit(2 ** (bits - 1)).cast("decimal(38,0)")
+    half = f.lit(str(2 ** (bits - 1))).cast("decimal(38,0)")
     return f.when(rest >= half, rest - size).otherwise(rest).cast("bigint")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -15,6 +15,8 @@ from penstock.steps.connect_transforms.part_transform import (
     PartTransform,
     changed_values,
     kind_of,
+    required_map,
+    with_keys,
 )
 from penstock.steps.connect_transforms.record_columns import Part, map_part
 from penstock.steps.connect_transforms.spark_types import literal, scale, spark_type
@@ -32,11 +34,11 @@ _ZEROS = {
     Type.MAP: {},
 }
 _BITS = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
-_JAVA_FLOAT = re.compile(r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?\s*")
+_JAVA_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 
 
 class MaskField(PartTransform):
-    """Hides values; a null stays null."""
+    """Hides values; a field that is null stays null, a key or value that is null is refused."""
 
     def with_schema(self, part: Part) -> Part:
         """Return the struct with its masked fields; its schema is the same."""
@@ -45,7 +47,11 @@ class MaskField(PartTransform):
             self._masked(column, field.schema) if field.name in masked else column
             for field, column in part.fields(defaults=self.defaults)
         )
-        return replace(part, members=members, absent=part.is_null)
+        refuse = f.raise_error(
+            f.lit("Only Struct objects supported for [mask fields], found: null")
+        )
+        absent = f.when(part.is_null, refuse.cast("boolean")).otherwise(f.lit(False))
+        return replace(part, members=members, absent=absent)
 
     def _masked(self, column: Column, schema: Schema) -> Column:
         replacement = self.options["replacement"]
@@ -53,10 +59,10 @@ class MaskField(PartTransform):
         return f.when(column.isNotNull(), new).cast(spark_type(schema))
 
     def without_schema(self, part: Part) -> Part:
-        """Return the object with its masked entries."""
-        return map_part(
-            changed_values(part.as_map(), dict.fromkeys(self.options["fields"], self._variant))
-        )
+        """Return the object with its masked entries; one that did not exist is added, with null."""
+        fields = dict.fromkeys(self.options["fields"], self._variant)
+        entries = required_map(part, "mask fields")
+        return map_part(changed_values(with_keys(entries, fields), fields))
 
     def _variant(self, value: Column) -> Column:
         replacement = self.options["replacement"]
@@ -134,13 +140,11 @@ def _refusal(schema: Schema) -> str:
 
 
 def _number(text: str, schema: Schema) -> int | float | Decimal | None:
+    if not _JAVA_NUMBER.fullmatch(text):
+        return None
     if schema.type in _BITS:
-        limit = 1 << _BITS[schema.type]
-        fits = re.fullmatch(r"[+-]?\d+", text) and -limit <= int(text) < limit
-        return int(text) if fits else None
+        half = 1 << _BITS[schema.type]
+        return (int(Decimal(text)) + half) % (2 * half) - half
     if schema.name == DECIMAL:
-        try:
-            return round(Decimal(text), scale(schema))
-        except InvalidOperation:
-            return None
-    return float(text.strip().rstrip("fFdD") or "x") if _JAVA_FLOAT.fullmatch(text) else None
+        return round(Decimal(text), scale(schema))
+    return float(text)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 from penstock.steps.connect_transforms.chain import TransformSpec
 from penstock.steps.connect_transforms.record_columns import (
+    MAP,
     VALUE,
     MismatchError,
     Part,
@@ -83,6 +84,12 @@ def with_keys(entries: Column, names: Iterable[str]) -> Column:
     )
     missing = f.map_filter(new, lambda key, _: ~f.array_contains(f.map_keys(entries), key))
     return f.map_concat(entries, missing)
+
+
+def required_map(part: Part, purpose: str) -> Column:
+    """Return a value without a schema as a map; a null is refused."""
+    text = f"Only Map objects supported in absence of schema for [{purpose}], found: null"
+    return f.coalesce(part.as_map(), f.raise_error(f.lit(text)).cast(MAP))
 
 
 def without_keys(entries: Column, names: Iterable[str]) -> Column:

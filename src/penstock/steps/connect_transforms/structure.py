@@ -11,7 +11,12 @@ from pyspark.sql import functions as f
 
 from penstock.formats.connect import Field, Schema, Type
 from penstock.steps.connect_transforms.field_path import field_path
-from penstock.steps.connect_transforms.part_transform import PartTransform, Transform, without_keys
+from penstock.steps.connect_transforms.part_transform import (
+    PartTransform,
+    Transform,
+    required_map,
+    without_keys,
+)
 from penstock.steps.connect_transforms.record_columns import (
     MAP,
     MismatchError,
@@ -124,13 +129,7 @@ class ValueToKey(Transform):
         return struct_part((known[name] for name in self._names), absent)
 
     def _object(self, record: RecordColumns) -> Part:
-        refuse = f.raise_error(
-            f.lit(
-                "Only Map objects supported in absence of schema for "
-                "[copying fields from value to key], found: null"
-            )
-        )
-        entries = f.coalesce(record.value.as_map(), refuse.cast(MAP))
+        entries = required_map(record.value, "copying fields from value to key")
         pairs = [
             (f.lit(n), f.try_element_at(entries, f.lit(n))) for n in dict.fromkeys(self._names)
         ]
@@ -145,7 +144,7 @@ class Flatten(PartTransform):
     """Moves the fields of nested structs and objects to the top, under names with a delimiter."""
 
     def with_schema(self, part: Part) -> Part:
-        """Return a struct without structs in it; arrays and maps stay as they are."""
+        """Return a struct without structs in it; arrays stay as they are."""
         assert part.schema is not None  # noqa: S101 - called with a schema
         return part.with_fields(
             self._flat(part, "", optional=part.struct.optional, default=part.schema.default)
@@ -159,6 +158,11 @@ class Flatten(PartTransform):
             inherited = default.get(field.name) if isinstance(default, dict) else None
             own = field.schema.default if field.schema.default is not None else inherited
             missing = optional or field.schema.optional
+            if field.schema.type is Type.MAP:
+                raise MismatchError(
+                    "Flatten transformation does not support MAP for record with schemas "
+                    f"(for field {name})."
+                )
             if field.schema.type is Type.STRUCT:
                 nested = Part(with_default(column, field.schema), field.schema)
                 start = f"{name}{self.options['delimiter']}"

@@ -22,6 +22,7 @@ from penstock.steps.connect_transforms.part_transform import (
     PartTransform,
     changed_values,
     kind_of,
+    with_keys,
 )
 from penstock.steps.connect_transforms.record_columns import (
     MismatchError,
@@ -56,11 +57,12 @@ class TimestampConverter(PartTransform):
         )  # fmt: skip
 
     def without_schema(self, part: Part) -> Part:
-        """Return the part with its converted entry."""
+        """Return the part with its converted entry; one that did not exist is added, with null."""
         name = self.options["field"]
         if not name:
             return Part(self._variant(part.column), None)
-        return map_part(changed_values(part.as_map(), {name: self._variant}))
+        entries = with_keys(part.as_map(), [name])
+        return map_part(changed_values(entries, {name: self._variant}))
 
     @property
     def _target(self) -> str:
