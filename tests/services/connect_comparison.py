@@ -48,20 +48,26 @@ def real(service: ConnectTransforms, config: dict[str, str], sample: Sample) -> 
     return [{ERROR: reply[ERROR]} if reply and ERROR in reply else reply for reply in replies]
 
 
-def ours(spark: Any, config: dict[str, str], sample: Sample) -> list[Any]:
-    """Return what Penstock makes of each record, in the same form."""
+def ours(spark: Any, config: dict[str, str], sample: Sample, theirs: list[Any]) -> list[Any]:
+    """Return what Penstock makes of each record, in the same form.
+
+    Records that Kafka refuses are tried one by one, three at most: each is a query of its own.
+    """
     bound = bind(config, sample.key, sample.value)
     frame = _frame(spark, sample)
+    refused = [n for n, reply in enumerate(theirs) if reply and ERROR in reply]
     try:
-        found = dict(_rows(bound, frame))
+        found = dict(_rows(bound, frame.filter(~f.col("n").isin(refused)) if refused else frame))
+        tried = refused[:3]
     except PySparkException:
-        found = {}
-        for n in range(len(sample.records)):
-            try:
-                found |= dict(_rows(bound, frame.filter(f.col("n") == n)))
-            except PySparkException:
-                found[n] = {ERROR: "refused"}
-    return [found.get(n) for n in range(len(sample.records))]
+        found, tried = {}, [*range(len(theirs))]
+    for n in tried:
+        try:
+            found |= dict(_rows(bound, frame.filter(f.col("n") == n)))
+        except PySparkException:
+            found[n] = {ERROR: "refused"}
+    found |= {n: {ERROR: "not tried"} for n in refused if n not in tried}
+    return [found.get(n) for n in range(len(theirs))]
 
 
 def same(theirs: Any, made: Any) -> bool:

@@ -82,7 +82,8 @@ def java_number(number: float, digits: str) -> str:
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         plain = f"{Decimal(digits):f}"
         return plain if "." in plain else f"{plain}.0"
-    mantissa, exponent = f"{Decimal(digits):E}".split("E")
+    mantissa, exponent = f"{Decimal(digits).normalize():.16E}".split("E")
+    mantissa = mantissa.rstrip("0").rstrip(".")
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 

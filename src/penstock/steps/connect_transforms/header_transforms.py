@@ -50,7 +50,8 @@ class HeaderFrom(Transform):
             texts = self._from_object(part) if part.schema is None else self._from_struct(part)
             changed = self._changed(part)
         except MismatchError as error:
-            return record.with_part(self.part, refused(part, str(error)))
+            refuse = f.raise_error(f.lit(str(error))).cast(HEADERS)
+            return replace(record, headers=refuse).with_part(self.part, refused(part, str(error)))
         headers = _added(record.headers, zip(self.options["headers"], texts, strict=True))
         refuse = f.raise_error(
             f.lit(f"Only objects supported for [header {self.options['operation']}], found: null")
