@@ -23,6 +23,8 @@ from tests.services.connect_comparison import ours, real, same
 from tests.services.connect_payloads import decimal_payload
 from tests.services.connect_transforms import ConnectTransforms
 
+from penstock.connect.transforms.binding import bind
+from penstock.errors import ConfigError
 from penstock.formats.connect import (
     BYTES,
     FLOAT64,
@@ -510,11 +512,21 @@ case(
 case("bytes", transform("HoistField$Value", field="b"), scalars(BYTES, "AAEC"))
 case("times", transform("Cast$Value", spec="string"), scalars(time(), 0, 1, 86_399_999))
 
+_CASES_OF_NAMES = SchemaBuilder.struct().field("a", INT32).field("A", STRING).build()
+both(
+    "names-by-case",
+    "InsertField",
+    Sample(STRING, _CASES_OF_NAMES).add("k", {"a": 1, "A": "x"}).add("t", None),
+    static_field="s",
+    static_value="v",
+)
+both("no-fields-left", "ReplaceField", NESTED, include="nothing")
 _BEYOND = "the moment is after the year 294,247, the last one of Spark's timestamps"
 KNOWN: dict[str, str] = {
     "mask-price-value-0": "Kafka's zero has the scale 0, and its own converters refuse it",
     "set-schema-name-value-0": "Kafka refuses to name a schema that is not a struct's",
     "cast-decimals-value-0": "Kafka leaves the name Decimal to the text, and its converters refuse it",
+    "times-0": "Kafka leaves the name Time to the text, and its converters refuse it",
     "cast-decimal-fields-value-0": "Java writes small decimals with an exponent: 1E-8",
     "time-id-string-value-0": _BEYOND,
     "time-id-Date-value-0": _BEYOND,
@@ -589,3 +601,28 @@ def test_random_chains_give_the_results_of_kafka(spark: Any, service: ConnectTra
     different = compared(spark, service, cases)
     unknown = [f"{name}: {text}" for name, text in different.items() if name not in KNOWN_RANDOM]
     assert not unknown, "\n".join(unknown)
+
+
+def test_a_conditional_transform_leaves_the_fields_of_both_forms(spark: Any) -> None:
+    schema = SchemaBuilder.struct().field("id", INT32).build()
+    sample = (
+        Sample(STRING, schema).add("a", {"id": 1}).add("b", {"id": 2}, topic="x").add("c", None)
+    )
+    config = chain(
+        ("InsertField$Value", {"static_field": "s!", "static_value": "v", "predicate": "p"}),
+        p=("TopicNameMatches", {"pattern": "x"}),
+    )
+    made = ours(spark, config, sample, [None, None, None])
+    assert [each["value"]["payload"] for each in made] == [
+        {"id": 1, "s": None}, {"id": 2, "s": "v"}, None,
+    ]  # fmt: skip
+    assert made[0]["value"]["schema"]["fields"][1]["optional"] is True
+
+
+def test_a_conditional_transform_cannot_change_a_type(spark: Any) -> None:
+    schema = SchemaBuilder.struct().field("id", INT32).build()
+    config = chain(
+        ("Cast$Value", {"spec": "id:string", "predicate": "p"}), p=("RecordIsTombstone", {})
+    )
+    with pytest.raises(ConfigError, match="makes value.id string in some records"):
+        bind(config, STRING, schema)

@@ -64,7 +64,21 @@ def test_keys_are_in_the_order_of_connect() -> None:
         ),
         (
             {"transforms": "a", "transforms_a_type": "Cast$Key", "transforms_a_spec": "a:uuid"},
-            {"transforms.a.spec": ("Invalid type found in casting spec: uuid",)},
+            {
+                "transforms.a.spec": (
+                    "Invalid value java.lang.IllegalArgumentException: No enum constant "
+                    "org.apache.kafka.connect.data.Schema.Type.UUID for configuration "
+                    "Invalid type found in casting spec: uuid",
+                )
+            },
+        ),
+        (
+            {"transforms": "a", "transforms_a_type": "DropHeaders", "transforms_a_headers": "x,x"},
+            {
+                "transforms.a.headers": (
+                    "Configuration 'transforms.a.headers' values must not be duplicated.",
+                )
+            },
         ),
     ],
 )

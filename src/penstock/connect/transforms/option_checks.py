@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.connect.config_definition import ConfigError
+from penstock.connect.config_definition import Check, ConfigError
 
 CAST_TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string")
 _OTHER_TYPES = ("array", "map", "struct", "bytes")
@@ -34,14 +34,14 @@ def cast_types(spec: Iterable[str]) -> dict[str, str]:
         parts = _parts(item)
         if len(parts) > 2:
             raise OptionError(
-                f"Invalid value [{', '.join(items)}] for configuration spec: "
-                f"Invalid spec mapping: {item}"
+                f"Invalid value [{', '.join(items)}] for configuration renames: "
+                f"Invalid rename mapping: {item}"
             )
         name = parts[0].strip() if len(parts) == 2 else WHOLE_VALUE
         types[name] = _cast_type(parts[-1].strip())
     if WHOLE_VALUE in types and len(items) > 1:
         raise OptionError(
-            "Cast transformations that specify a type to cast the entire value to may ony specify a "
+            "Cast transformations that specify a type to cast the entire value to may only specify a "
             "single cast in their spec"
         )
     return types
@@ -57,7 +57,11 @@ def _cast_type(given: str) -> str:
             f"Cast transformation does not support casting to {given.upper()}; "
             f"supported types are [{known}]"
         )
-    raise OptionError(f"Invalid type found in casting spec: {given}")
+    raise OptionError(
+        "Invalid value java.lang.IllegalArgumentException: No enum constant "
+        f"org.apache.kafka.connect.data.Schema.Type.{given.upper()} for configuration "
+        f"Invalid type found in casting spec: {given}"
+    )
 
 
 def rename_mappings(pairs: Iterable[str]) -> dict[str, str]:
@@ -87,14 +91,37 @@ def _parts(item: str) -> list[str]:
     return parts
 
 
-def filled_list(value: Any) -> str | None:
-    """Refuse a list without elements."""
-    return None if value else "Empty list"
+def filled_list(name: str) -> Check:
+    """Refuse a list without elements, or with one of them twice; `name` is that of the key."""
+
+    def check(value: Any) -> str | None:
+        if not value:
+            text = "must not be empty. Valid values include: any non-empty value"
+            raise OptionError(f"Configuration '{name}' {text}")
+        return distinct(name)(value)
+
+    return check
+
+
+def distinct(name: str) -> Check:
+    """Refuse a list that has an element twice; `name` is that of the key."""
+
+    def check(value: Any) -> str | None:
+        if value and len({*value}) < len(value):
+            raise OptionError(f"Configuration '{name}' values must not be duplicated.")
+        return None
+
+    return check
+
+
+def filled(value: Any) -> str | None:
+    """Refuse an empty text."""
+    return "String must be non-empty" if value == "" else None
 
 
 def not_null(value: Any) -> str | None:
     """Refuse a missing value."""
-    return "Value must be non-null" if value is None else None
+    return "entry must be non null" if value is None else None
 
 
 def cast_spec(value: Any) -> str | None:

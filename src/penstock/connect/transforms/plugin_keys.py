@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.connect.common_keys import COMMON, PREDICATES, TRANSFORMS, VERSION
-from penstock.connect.config_definition import Checked, ConfigError, Key, Type
+from penstock.connect.config_definition import Check, Checked, ConfigError, Key, Type
 from penstock.connect.transforms import plugins
+from penstock.connect.transforms.option_checks import distinct, filled_list
 from penstock.connect.transforms.plugins import Plugin
 
 Config = Mapping[str, str | None]
@@ -109,7 +110,14 @@ def _of_alias(kind: _Kind, alias: str, config: Config) -> list[Checked]:
     chosen, plugin = _type(kind, kinds, config)
     own = (*kind.more, *plugin.definition.keys) if plugin else ()
     listed = [
-        replace(key, name=prefix + key.name, group=group, order=order, display_name=key.name)
+        replace(
+            key,
+            name=prefix + key.name,
+            group=group,
+            order=order,
+            display_name=key.name,
+            check=_check(key, prefix + key.name),
+        )
         for order, key in enumerate(sorted(own, key=lambda key: key.name), 2)
     ]
     return [chosen, version.checked(config), *(key.checked(config) for key in listed)]
@@ -133,3 +141,10 @@ def _type(kind: _Kind, key: Key, config: Config) -> tuple[Checked, Plugin | None
             "a predicate to be negated."
         )
     return found, plugin
+
+
+def _check(key: Key, name: str) -> Check | None:
+    """Return the check of a key; those of plain lists report the whole name of their key."""
+    if key.type is not Type.LIST or key.check is not None:
+        return key.check
+    return filled_list(name) if key.required else distinct(name)

@@ -10,15 +10,15 @@ from penstock.connect.config_definition import (
     Definition,
     Key,
     Type,
-    not_empty,
     one_of,
+    one_of_any_case,
 )
-from penstock.connect.transforms.option_checks import cast_spec, filled_list, not_null, renames
+from penstock.connect.transforms.option_checks import cast_spec, filled, not_null, renames
 
 PACKAGE = "org.apache.kafka.connect.transforms."
 KEY, VALUE = "key", "value"
 TARGET_TYPES = ("string", "unix", "Date", "Time", "Timestamp")
-PRECISIONS = ("seconds", "milliseconds", "microseconds", "nanoseconds")
+PRECISIONS = ("nanoseconds", "microseconds", "milliseconds", "seconds")
 _SUFFIX = "End the name with `!` for a required field, with `?` for an optional one (the default)."
 
 
@@ -36,7 +36,7 @@ class Plugin:
     definition: Definition
 
 
-def _list(name: str, documentation: str, check: Check = filled_list) -> Key:
+def _list(name: str, documentation: str, check: Check | None = None) -> Key:
     return Key(name, Type.LIST, documentation=documentation, importance="HIGH", check=check)
 
 
@@ -82,7 +82,7 @@ _PART_KEYS: dict[str, tuple[Key, ...]] = {
             "`V1`: `field` is the name of a field. `V2`: it is a path with dots; a name that has dots "
             "is written between backticks.",
             default="V1",
-            check=one_of("V1", "V2"),
+            check=one_of_any_case("V1", "V2"),
         ),
     ),
     "Flatten": (_text("delimiter", "What is between the names of nested fields.", "MEDIUM", "."),),
@@ -113,7 +113,7 @@ _PART_KEYS: dict[str, tuple[Key, ...]] = {
             "replacement",
             "What numbers and texts are replaced with; default: 0 and the empty text.",
             "LOW",
-            check=not_empty,
+            check=filled,
         ),
         _DEFAULTS,
     ),
@@ -195,13 +195,13 @@ _RECORD_KEYS: dict[str, tuple[Key, ...]] = {
     "ValueToKey": (_list("fields", "The fields of the value that make up the key."), _DEFAULTS),
 }
 _PREDICATE_KEYS: dict[str, tuple[Key, ...]] = {
-    "HasHeaderKey": (_required("name", documentation="The name of the header.", check=not_empty),),
+    "HasHeaderKey": (_required("name", documentation="The name of the header.", check=filled),),
     "RecordIsTombstone": (),
     "TopicNameMatches": (
         _required(
             "pattern",
             documentation="A regular expression of Java for the whole name of the topic.",
-            check=not_empty,
+            check=filled,
         ),
     ),
 }

@@ -15,7 +15,7 @@ def field_path(text: str, version: str) -> list[str]:
     >>> field_path("a.b", "V1"), field_path("a.b", "V2"), field_path("`a.b`.c", "V2")
     (['a.b'], ['a', 'b'], ['a.b', 'c'])
     """
-    if version == "V1":
+    if version.upper() == "V1":
         return [text]
     names: list[str] = []
     at = 0

@@ -62,7 +62,7 @@ def _fraction_text(number: Decimal) -> str:
     if number.as_tuple().exponent == 0:
         return str(number)
     try:
-        (single,) = struct.unpack("f", struct.pack("f", number))
+        (single,) = struct.unpack("<f", struct.pack("<f", number))
     except OverflowError:
         return java_number(float(number), str(float(number)))
     shortest = next(text for n in range(1, 10) if _single(text := f"{single:.{n}g}") == single)
@@ -70,7 +70,7 @@ def _fraction_text(number: Decimal) -> str:
 
 
 def _single(text: str) -> float:
-    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
+    return float(struct.unpack("<f", struct.pack("<f", float(text)))[0])
 
 
 def java_number(number: float, digits: str) -> str:
