@@ -29,6 +29,8 @@ from penstock.steps.connect_transforms.binding import Bound
 from penstock.steps.connect_transforms.spark_types import spark_type
 
 ERROR = "error"
+NOT_TRIED = {ERROR: "not tried"}
+"""Stands for a record that Kafka refuses and that was not run here: it is not counted as compared."""
 _REST = "timestamp timestamp, headers array<struct<key:string,value:binary>>"
 
 
@@ -66,7 +68,7 @@ def ours(spark: Any, config: dict[str, str], sample: Sample, theirs: list[Any]) 
             found |= dict(_rows(bound, frame.filter(f.col("n") == n)))
         except PySparkException:
             found[n] = {ERROR: "refused"}
-    found |= {n: {ERROR: "not tried"} for n in refused if n not in tried}
+    found |= {n: NOT_TRIED for n in refused if n not in tried}
     return [found.get(n) for n in range(len(theirs))]
 
 
