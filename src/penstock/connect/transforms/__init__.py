@@ -1,0 +1,1 @@
+"""Transforms and predicates in the configuration of a connector: their keys, checks and options."""
