@@ -27,7 +27,7 @@ class Objects:
                     if not taken:
                         break
                     for each in taken:
-                        found += each.records["value"].to_pylist()
+                        found += each.records.values
                         self.bad += each.bad
                     self.positions[key] = json.loads(json.dumps(taken[-1].position))
         return found
