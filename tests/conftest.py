@@ -29,6 +29,10 @@ from penstock.embedded import Broker, SchemaRegistry
 ROOT = Path(__file__).parents[1]
 _numbers = itertools.count()
 
+# In a run of everything, tests of these folders that fail are run once more: a machine of CI may stop all of
+# a processor's processes for a minute, longer than servers wait for each other.
+SECOND_RUN = {"contract", "e2e", "faults", "integration"}
+
 # How long an example takes says how busy the machine is.
 settings.register_profile(
     "any-speed", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -74,10 +78,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             raise pytest.UsageError(f"Java's class archives could not be written: {done.stderr}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files with long tests first, so that the processes of a run end at about the same time."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in long, "unit" in item.path.parts))
+    if hasattr(config, "workerinput"):
+        for item in items:
+            if not SECOND_RUN.isdisjoint(item.path.parts):
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show why tests failed that passed when they were run again: none of that is normal."""
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.section(f"failed, then run again: {report.nodeid}")
+        terminalreporter.line(report.longreprtext)
 
 
 @pytest.fixture(scope="session")
