@@ -24,7 +24,17 @@ SCHEMA = (
     "id bigint, name string, price decimal(10,2), day date, at timestamp, tags array<string>, "
     "quote struct<bid:double,ask:double>, extra map<string,int>, flag boolean"
 )
-ALL = ["console", "delta", "discard", "files", "iceberg", "database", "kafka", "memory"]
+ALL = [
+    "console",
+    "delta",
+    "discard",
+    "files",
+    "iceberg",
+    "database",
+    "kafka",
+    "memory",
+    "text_file",
+]
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
@@ -74,6 +84,10 @@ def targets(
         "kafka": ({"topic": unique}, from_topic),
         "console": ({"rows": 10}, lambda: [n for n in range(9) if f" n{n} " in printed.getvalue()]),
         "discard": ({}, None),
+        "text_file": (
+            {"path": str(tmp_path / "lines"), "column": "id"},
+            lambda: [int(line) for line in (tmp_path / "lines").read_text().splitlines()],
+        ),
         "printed": printed,
     }
 
@@ -85,10 +99,12 @@ def in_lake(spark: Any, kind: str, folder: Any) -> Any:
 
 # Sinks that send messages have tests of their own, with their servers: they refuse rows one by one.
 MESSAGES = {"http", "jms", "opensearch", "rabbitmq"}
+# Takes no row at all: it ends the pipeline.
+NO_ROWS = {"stop"}
 
 
 def test_every_sink_is_here(targets: dict[str, Any]) -> None:
-    assert sorted((targets.keys() - {"printed"}) | MESSAGES) == registry.names("sink")
+    assert sorted((targets.keys() - {"printed"}) | MESSAGES | NO_ROWS) == registry.names("sink")
 
 
 @pytest.mark.parametrize("name", ALL)
