@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.imports.database.database_import import DatabaseImport
 from penstock.imports.positions import key_of
+from penstock.kafka.producing.plain_records import PlainRecords
 from penstock.pipeline.importing import BadRecord, Position, System
 
 
@@ -52,6 +53,9 @@ class Rounds:
         return len(self.records) - before
 
     def _note(self, topic: str, batch: Any) -> None:
+        if isinstance(batch, PlainRecords):  # that of a plan: it has none
+            self.records += [(topic, key, value) for _, value, key in batch.messages(topic)]
+            return
         keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
         self.records += [(topic, key, value) for key, value in zip(keys, values, strict=True)]
 
