@@ -29,7 +29,7 @@ from penstock.embedded import Broker, SchemaRegistry
 ROOT = Path(__file__).parents[1]
 _numbers = itertools.count()
 
-# In a run of everything, tests of these folders that fail are run once more: a machine of CI may stop all of
+# In a run of everything, tests of these folders that fail are run once more: a machine may stop all of
 # a processor's processes for a minute, longer than servers wait for each other.
 SECOND_RUN = {"contract", "e2e", "faults", "integration"}
 
