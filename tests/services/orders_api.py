@@ -74,7 +74,11 @@ def _handler(api: OrdersApi) -> type[BaseHTTPRequestHandler]:
             api.opened(self.connection)
 
         def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            size = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(size)
+            if len(body) < size:  # the client was killed while it sent: no service takes that
+                self.close_connection = True
+                return
             seen = Seen(self.command, self.path, {}, dict(self.headers), body)
             with api.lock:
                 api.requests.append(seen)

@@ -54,9 +54,14 @@ def deployments_named() -> Iterator[None]:
 def add_log_fields(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Add the fields of the block to an event: a processor of structlog."""
-    for name, value in _fields.get().items():
+    """Add the fields of the block to an event: a processor of structlog.
+
+    The deployment is the pipeline of the block: an event in it may be about another one, as that of
+    its dead letters.
+    """
+    fields = _fields.get()
+    for name, value in fields.items():
         event.setdefault(name, value)
     if _workers and "pipeline" in event:
-        event.setdefault("deployment", event["pipeline"])
+        event.setdefault("deployment", fields.get("pipeline", event["pipeline"]))
     return event

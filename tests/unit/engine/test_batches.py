@@ -152,8 +152,10 @@ def test_batches_that_end_or_fail_are_traced(tmp_path: Path) -> None:
 
 
 def test_events_of_a_batch_have_its_number_and_in_a_worker_the_deployment(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Jobs of other tests may have left a worker in this process.
+    monkeypatch.setattr("penstock.config.log_fields._workers", 0)
     caplog.set_level("DEBUG", "penstock")
     world = World(tmp_path)
     world.run(0, 3)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from penstock.config.log_fields import log_fields
+from penstock.config.log_fields import deployments_named, log_fields
 from penstock.config.logs import event_logger
 from penstock.config.secrets import remember_secret
 from penstock.control.store import ControlStore
@@ -58,7 +58,7 @@ def test_a_line_has_level_event_and_fields(store: ControlStore, lines: LogLines)
 def test_lines_are_attributed_by_field_by_block_and_by_thread(
     store: ControlStore, lines: LogLines
 ) -> None:
-    with log_fields(pipeline="orders"):
+    with deployments_named(), log_fields(pipeline="orders"):
         log.info("in_a_block", pipeline="orders.dead")
     for name in ("run-orders", "orders-supervisor", "orders-import", "orders-lease"):
         thread = threading.Thread(target=log.info, args=["in_a_thread"], name=name)
