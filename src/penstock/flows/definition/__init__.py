@@ -1,0 +1,1 @@
+"""The definition of a flow: models, and their reading with line numbers."""

@@ -1,0 +1,86 @@
+"""Reads flows from YAML, and says of each problem on which line it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.config import resolve_references
+from penstock.errors import ConfigError, DefinitionError, Problem
+from penstock.flows.definition.flow import Flow
+from penstock.pipeline.reading import line_of, with_lines
+from penstock.pipeline.values import add_to_path
+
+_REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
+_LARGEST = 4 * 2**20
+_DEEPEST = 150
+
+
+def read_flow(path: str | Path) -> Flow:
+    """Read and check one flow; everything that is wrong is in one DefinitionError."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {file}: it is not UTF-8 text") from None
+    add_to_path((str(file.resolve().parent),))
+    return parse_flow(text, origin=str(file))
+
+
+def parse_flow(text: str, origin: str = "the flow") -> Flow:
+    """Read a flow from YAML text.
+
+    >>> parse_flow("name: t\\ntrigger: {kafka: orders}\\nsteps:\\n  - filter: payload.ok").name
+    't'
+    """
+    if len(text) > _LARGEST:
+        raise DefinitionError(
+            [Problem((), f"has {len(text)} characters; allowed are {_LARGEST}")], origin, "flow"
+        )
+    _refuse_anchors(text, origin)
+    value, lines = with_lines(text, origin, "flow")
+    if not isinstance(value, dict):
+        problem = Problem((), "a flow is a mapping with name, trigger and steps", 1)
+        raise DefinitionError([problem], origin, "flow")
+    try:
+        return Flow(**{str(key): part for key, part in _filled_in(value).items()})
+    except DefinitionError as error:
+        placed = [replace(each, line=line_of(each.path, lines)) for each in error.problems]
+        placed.sort(key=lambda each: each.line or 0)
+        raise DefinitionError(placed, origin, "flow") from None
+
+
+def _refuse_anchors(text: str, origin: str) -> None:
+    """Refuse aliases, a few lines of which can stand for gigabytes, and values that nest too deep."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
+                what = "an alias (*name) is not allowed; write the values again"
+                what = what if depth <= _DEEPEST else f"is nested deeper than {_DEEPEST} levels"
+                line = event.start_mark.line + 1 if event.start_mark else None
+                raise DefinitionError([Problem((), what, line)], origin, "flow")
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return  # the reading itself reports it, with its line
+
+
+def _filled_in(value: Any) -> Any:
+    """Fill in `${env:NAME}` and `${file:PATH}`; any other `${...}` is an expression."""
+    if isinstance(value, dict):
+        return {key: _filled_in(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled_in(part) for part in value]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    try:
+        return _REFERENCE.sub(lambda match: str(resolve_references(match[0])), value)
+    except ConfigError as error:
+        raise DefinitionError([Problem((), str(error))], "the flow", "flow") from None

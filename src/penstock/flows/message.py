@@ -1,0 +1,102 @@
+"""The message of a flow: payload, error, attribute and variable. A step returns a changed copy."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from penstock.flows.expressions.value_text import from_json
+
+_UNREAD = object()
+_PARTS = frozenset({"payload", "attribute", "variable", "error"})
+
+
+class Message:
+    """What a flow carries from step to step.
+
+    Never changed in place: the message before a step is the one that is tried again, traced, or
+    written to the dead letters.
+
+    >>> message = Message(b'{"id": 7}', {"topic": "orders"})
+    >>> message.document["id"], message.changed(payload="x").attribute
+    (7, {'topic': 'orders'})
+    """
+
+    __slots__ = ("_document", "attribute", "error", "parent", "payload", "place", "variable")
+
+    def __init__(  # noqa: PLR0917 - the parts of a message, in their order
+        self,
+        payload: Any = None,
+        attribute: dict[str, Any] | None = None,
+        variable: dict[str, Any] | None = None,
+        error: dict[str, str] | None = None,
+        place: tuple[int, ...] = (),
+        parent: Message | None = None,
+    ) -> None:
+        self.payload = payload
+        self.attribute = {} if attribute is None else attribute
+        self.variable = {} if variable is None else variable
+        self.error = error
+        # Which message of the batch, and which part of it after each split: the order of messages.
+        self.place = place
+        # The message that was split, for the step `join`.
+        self.parent = parent
+        self._document: Any = _UNREAD
+
+    @property
+    def document(self) -> Any:
+        """Return the payload, and the value of its JSON where it is bytes or text."""
+        if self._document is _UNREAD:
+            payload = self.payload
+            is_text = isinstance(payload, bytes | str)
+            self._document = from_json(payload, "the payload") if is_text else payload
+        return self._document
+
+    def changed(self, **parts: Any) -> Message:
+        """Return a copy with other parts: payload, attribute, variable, error."""
+        if not parts.keys() <= _PARTS:
+            wrong = ", ".join(sorted(parts.keys() - _PARTS))
+            raise TypeError(f"a message has no {wrong}; it has {', '.join(sorted(_PARTS))}")
+        copy = Message(
+            parts.get("payload", self.payload),
+            parts.get("attribute", self.attribute),
+            parts.get("variable", self.variable),
+            parts.get("error", self.error),
+            self.place,
+            self.parent,
+        )
+        if "payload" not in parts:
+            copy._document = self._document
+        return copy
+
+    def part(self, number: int, payload: Any, attribute: dict[str, Any]) -> Message:
+        """Return one of the messages that this one is split into."""
+        return Message(payload, attribute, self.variable, None, (*self.place, number), self)
+
+    def own(self) -> Message:
+        """Return a copy that shares nothing: for code that may change what it is given."""
+        return Message(
+            deepcopy(self.payload),
+            deepcopy(self.attribute),
+            deepcopy(self.variable),
+            deepcopy(self.error),
+            self.place,
+            self.parent,
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """Return the four parts as a mapping."""
+        return {
+            "payload": self.payload,
+            "attribute": self.attribute,
+            "variable": self.variable,
+            "error": self.error,
+        }
+
+    def __repr__(self) -> str:
+        return f"Message({self.payload!r:.200}, {self.attribute!r:.200})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.shown() == other.shown()
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,1 @@
+"""How a flow runs: stages over the messages of a batch."""

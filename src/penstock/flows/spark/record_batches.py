@@ -1,0 +1,132 @@
+"""Records of Kafka as messages of a flow, in a worker of Spark; dead letters are records, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.config import Connection
+from penstock.errors import TransientError
+from penstock.flows.compiled import CompiledFlow
+from penstock.flows.definition.flow import Flow
+from penstock.flows.definition.kafka_options import ProducerAdvanced
+from penstock.flows.definition.triggers import KafkaTrigger
+from penstock.flows.error_codes import Fault
+from penstock.flows.expressions import Expression, Template
+from penstock.flows.live.live_systems import LiveSystems
+from penstock.flows.message import Message
+from penstock.flows.publish.operations import KafkaPublish
+from penstock.flows.running.flow_run import DeadLetter, RunResult, shown
+from penstock.flows.running.systems import PublishRequest
+
+RESULT = "topic string, partition int, offset bigint, status string"
+_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("status", pa.string()),
+    ]
+)
+# One compiled flow with its clients for a worker process: Spark uses the process for the next batch, too.
+_open: dict[bytes, tuple[CompiledFlow, LiveSystems]] = {}
+
+
+@dataclass(frozen=True)
+class FlowBatches:
+    """A flow over batches of records; it is sent to the workers."""
+
+    flow: Flow
+    connection: Connection
+    identity: bytes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the flow over each batch; its rows are the outcomes of the records."""
+        compiled, live = self._opened()
+        for batch in batches:
+            result = compiled.run(messages_of(batch, self._metadata()), live.systems())
+            self._write_dead_letters(result.dead_letters, live)
+            yield _rows(batch, result)
+
+    def _opened(self) -> tuple[CompiledFlow, LiveSystems]:
+        if self.identity not in _open:
+            _open[self.identity] = CompiledFlow(self.flow), LiveSystems(self.connection)
+        return _open[self.identity]
+
+    def _metadata(self) -> tuple[str, ...]:
+        trigger = self.flow.trigger
+        return trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
+
+    def _write_dead_letters(self, letters: Sequence[DeadLetter], live: LiveSystems) -> None:
+        """Write the dead letters; where that is not possible the batch fails, and is run again."""
+        if not letters:
+            return
+        topic = self.flow.dead_letter_topic
+        operation = KafkaPublish(
+            topic=Template(topic),
+            value=Expression("payload"),
+            producer=ProducerAdvanced(acks="all"),
+        )
+        requests = [PublishRequest(dead_letter_record(letter, topic)) for letter in letters]
+        for receipt in live.publish("dead_letters", operation, requests):
+            if isinstance(receipt, Fault):
+                raise TransientError(f"dead letters cannot be written to {topic}: {receipt}")
+
+
+def messages_of(batch: pa.RecordBatch, metadata: Sequence[str] = ()) -> list[Message]:
+    """Return the records of a batch as messages: the value as payload, their place as attributes."""
+    names = ("topic", "partition", "offset", *metadata)
+    columns = [_values(batch, name) for name in names]
+    payloads = batch.column("value").to_pylist()
+    return [
+        Message(payload, dict(zip(names, values, strict=True)))
+        for payload, *values in zip(payloads, *columns, strict=True)
+    ]
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    column = batch.column(name)
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def dead_letter_record(letter: DeadLetter, topic: str) -> dict[str, Any]:
+    """Return a dead letter as a record: the original value, and headers that say what happened.
+
+    `penstock.flow.message` has the message at the step that failed: fixed, it is replayed from there.
+    """
+    origin = letter.original.attribute
+    headers = {
+        "penstock.flow.code": letter.error["Code"],
+        "penstock.flow.description": letter.error["Description"],
+        "penstock.flow.step": letter.from_step,
+        "penstock.flow.trail": ", ".join(letter.trail),
+        "penstock.flow.message": json.dumps(shown(letter.message.shown())),
+        **{
+            f"penstock.{name}": str(origin[name])
+            for name in ("topic", "partition", "offset")
+            if name in origin
+        },
+    }
+    return {
+        "topic": topic,
+        "key": None,
+        "value": letter.original.payload,
+        "partition": None,
+        "headers": [(name, value.encode("utf-8", "replace")) for name, value in headers.items()],
+    }
+
+
+def _rows(batch: pa.RecordBatch, result: RunResult) -> pa.RecordBatch:
+    statuses = pa.array([outcome.status for outcome in result.outcomes], pa.string())
+    places = [batch.column(name) for name in ("topic", "partition", "offset")]
+    return pa.RecordBatch.from_arrays(
+        [column.cast(kind.type) for column, kind in zip([*places, statuses], _SCHEMA, strict=True)],
+        schema=_SCHEMA,
+    )

@@ -1,0 +1,133 @@
+"""The step `validate`: the payload must fit a JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, PrivateAttr, field_validator
+
+from penstock.errors import FormatError, missing_extra
+from penstock.flows.definition.model import refused
+from penstock.flows.definition.step_model import FlowStep, step_kind
+from penstock.flows.error_codes import Fault
+from penstock.flows.expressions import ExpressionError
+from penstock.flows.expressions.linear_regex import check_pattern, is_match
+from penstock.flows.message import Message
+from penstock.flows.running.bound_step import BoundStep, EachMessage
+from penstock.flows.running.stages import Bind
+
+_LARGEST = 2**20
+
+
+@step_kind
+class ValidateStep(FlowStep):
+    """Checks the payload by a JSON Schema; one that does not fit fails with CORE:VALIDATION.
+
+    Patterns are RE2's, whose time is linear. References to other documents are not followed.
+    """
+
+    name = "validate"
+    main_option = "schema_"
+
+    schema_: dict[str, Any] | bool = Field(
+        alias="schema",
+        description="The JSON Schema: a mapping, or the path of a JSON file, next to the definition.",
+        json_schema_extra={"takes_mapping": True},
+    )
+    _validator: Any = PrivateAttr(default=None)
+
+    @field_validator("schema_", mode="before")
+    @classmethod
+    def _from_file(cls, given: Any) -> Any:
+        if not isinstance(given, str):
+            return given
+        try:
+            data = Path(given).read_bytes()
+        except OSError as error:
+            raise refused(
+                f"cannot read {given!r}: {error.strerror}; give the path of a JSON Schema"
+            ) from None
+        try:
+            return json.loads(data[: _LARGEST + 1])
+        except (ValueError, RecursionError) as error:
+            raise refused(f"{given!r} is not JSON of at most {_LARGEST} bytes: {error}") from None
+
+    @field_validator("schema_")
+    @classmethod
+    def _is_a_schema(cls, given: Any) -> Any:
+        _validator_of(given)
+        return given
+
+    def bound(self, bind: Bind, path: str) -> BoundStep:
+        """Return what checks."""
+        validator = _validator_of(self.schema_)
+        from penstock.formats.json_schema import check_document  # noqa: PLC0415 - an extra
+
+        def apply(message: Message) -> Message:
+            try:
+                check_document(validator, message.document)
+            except (FormatError, ExpressionError) as error:
+                raise Fault("CORE:VALIDATION", str(error)) from None
+            except RecursionError:
+                raise Fault("CORE:VALIDATION", "the payload is nested too deep") from None
+            return message
+
+        return EachMessage(apply)
+
+    def summary(self) -> str:
+        """Return the title of the schema."""
+        return str(self.schema_.get("title", "")) if isinstance(self.schema_, dict) else ""
+
+
+def _validator_of(schema: Any) -> Any:
+    try:
+        from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - an extra
+        from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+        from referencing import Registry  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "the step 'validate'") from missing
+    base: Any = validators.validator_for(schema, default=Draft202012Validator)
+    try:
+        base.check_schema(schema)
+        _check_patterns(schema)
+    except SchemaError as error:
+        raise refused(f"not a valid JSON Schema: {error.json_path}: {error.message:.200}") from None
+    except (ExpressionError, RecursionError) as error:
+        raise refused(f"not a valid JSON Schema: {error}") from None
+    kind: Any = validators.extend(
+        base, {"pattern": _pattern, "patternProperties": _pattern_properties}
+    )
+    # An empty registry: without one, jsonschema fetches what a `$ref` names from the network.
+    return kind(schema, registry=Registry())
+
+
+def _check_patterns(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            check_pattern(schema["pattern"])
+        if isinstance(schema.get("patternProperties"), dict):
+            for pattern in schema["patternProperties"]:
+                check_pattern(pattern)
+        for part in schema.values():
+            _check_patterns(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _check_patterns(part)
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Any:
+    from jsonschema import ValidationError  # noqa: PLC0415
+
+    if validator.is_type(instance, "string") and not is_match(instance, pattern):
+        yield ValidationError(f"{instance[:100]!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Any:
+    if not validator.is_type(instance, "object"):
+        return
+    for pattern, part in patterns.items():
+        for key, value in instance.items():
+            if is_match(key, pattern):
+                yield from validator.descend(value, part, path=key, schema_path=pattern)

@@ -1,0 +1,66 @@
+"""Flows on the engine: from topic to topic, with dead letters that have what a replay needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock import Connection, start
+from penstock.errors import ConfigError
+from penstock.flows import CompiledFlow, Flow, Message
+from penstock.flows.live.live_systems import LiveSystems
+from penstock.flows.spark.flow_pipeline import flow_pipeline, require_partitions
+from penstock.testing import fill, read_all
+
+
+def test_a_flow_reads_a_topic_and_publishes_to_another(
+    connection: Connection, topic: Any, unique: str, tmp_path: Any
+) -> None:
+    given, out = topic("in"), topic("out")
+    fill(connection, given, [json.dumps({"n": n}).encode() for n in range(200)])
+    flow = (
+        Flow(
+            name=unique,
+            trigger={
+                "kafka": {"topics": given, "advanced": {"initial_offset": "oldest"}, "consumers": 2}
+            },
+        )
+        .then(filter="payload.n % 2 = 0")
+        .then(id="divide", map={"n": "payload.n", "of": "1000 / (payload.n - 10)"})
+        .then(publish={"kafka": {"topic": out, "key": "${payload.n}"}})
+        .then(set={"variable": {"at": "attribute.topic"}})
+    )
+    pipeline = flow_pipeline(flow, connection, state=str(tmp_path))
+
+    with pytest.raises(
+        ConfigError, match=r"consumers is 2, .* which are 1 \(.*-in: 1\); give at most 1"
+    ):
+        require_partitions(flow, pipeline)
+    with start(pipeline, once=True) as running:
+        assert running.wait(120)
+        progress = running.progress()
+
+    written = {int(record.key): json.loads(record.value) for record in read_all(connection, out)}
+    assert sorted(written) == [n for n in range(0, 200, 2) if n != 10]
+    assert written[14] == {"n": 14, "of": 250}
+    assert (progress.records, progress.failed) == (200, 0)
+    (letter,) = read_all(connection, f"{unique}.dead-letters")
+    headers = {name: value.decode() for name, value in letter.headers}
+    assert letter.value == b'{"n": 10}'
+    assert (headers["penstock.flow.code"], headers["penstock.flow.step"]) == (
+        "CORE:EXPRESSION",
+        "divide",
+    )
+    assert headers["penstock.topic"] == given
+
+    state = json.loads(headers["penstock.flow.message"])
+    live = LiveSystems(connection)
+    fixed = Message(b'{"n": 12}', state["attribute"], state["variable"])
+    result = CompiledFlow(flow).run(
+        [fixed], live.systems(), from_step=headers["penstock.flow.step"]
+    )
+    live.close()
+    assert result.results[0].attribute["topic"] == out
+    assert result.results[0].variable == {"at": out}

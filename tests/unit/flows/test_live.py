@@ -1,0 +1,208 @@
+"""The systems of a run, those that need nothing but this process: HTTP and SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+from tests.unit.flows.flow_cases import codes, flow_of, payloads
+
+from penstock.errors import ConfigError
+from penstock.flows import CompiledFlow, Flow, Message
+from penstock.flows.live.live_systems import LiveSystems
+from penstock.flows.spark.flow_pipeline import flow_pipeline
+from penstock.flows.spark.record_batches import FlowBatches, messages_of
+from penstock.flows.testing import CannedReplies
+
+
+class Api(BaseHTTPRequestHandler):
+    """Replies with what it was asked; /busy is busy for its first request, /away never replies."""
+
+    protocol_version = "HTTP/1.1"
+    busy: ClassVar[set[str]] = set()
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        is_busy = self.path == "/busy" and not self.busy
+        self.busy.add(self.path)
+        reply = f'{{"path": "{self.path}", "got": {body.decode() or "null"}}}'.encode()
+        self.send_response(503 if is_busy else 404 if self.path == "/none" else 200)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    do_POST = do_PUT = do_GET  # noqa: N815 - the names of http.server
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def live() -> Iterator[LiveSystems]:
+    systems = LiveSystems()
+    yield systems
+    systems.close()
+
+
+def test_http_asks_and_publishes(api: str, live: LiveSystems) -> None:
+    flow = flow_of(
+        {"http": {"url": f"{api}/items/${{payload.id}}", "parallel": 4, "into": "variable.item"}},
+        {"id": "busy", "http": {"url": f"{api}/busy", "into": "variable.b"}, "retry": {"wait": 0}},
+        {"publish": {"http": {"url": f"{api}/out", "method": "PUT", "success": [200]}}},
+        {"http": {"url": f"{api}/none", "success": ["2xx", 404], "result": "reply"}},
+    )
+
+    result = CompiledFlow(flow).run([Message({"id": f"a/{n}"}) for n in range(8)], live.systems())
+
+    assert [m.variable["item"]["path"] for m in result.results] == [
+        f"/items/a%2F{n}" for n in range(8)
+    ]
+    assert result.results[0].variable["b"] == {"path": "/busy", "got": None}
+    assert result.results[0].payload["status"] == 404
+
+
+def test_a_server_that_is_away_is_a_code(live: LiveSystems) -> None:
+    flow = flow_of(
+        {"http": "http://127.0.0.1:9/"}, {"publish": {"http": {"url": "http://127.0.0.1:9/"}}}
+    )
+
+    assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
+        ("steps[0]", "HTTP:UNAVAILABLE")
+    ]
+
+
+def test_a_database_is_asked_and_written_with_bound_values(
+    tmp_path: Path, live: LiveSystems
+) -> None:
+    file = tmp_path / "shop.db"
+    with sqlite3.connect(file) as shop:
+        shop.execute("CREATE TABLE customers (id INTEGER, name TEXT)")
+        shop.execute("INSERT INTO customers VALUES (7, 'Ann')")
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT)")
+    url = f"sqlite:///{file}"
+    find = {
+        "query": "SELECT name FROM customers WHERE id = :id",
+        "parameters": {"id": "payload.customer"},
+        "database": url,
+        "into": "variable.customer",
+    }
+    flow = flow_of(
+        {"sql": find},
+        {
+            "publish": {
+                "database": {
+                    "url": url,
+                    "table": "orders",
+                    "columns": {
+                        "id": "payload.id",
+                        "customer": "variable.customer[0].name || payload.x",
+                    },
+                }
+            }
+        },
+    )
+    evil = "'); DROP TABLE orders; --"
+    given = [{"id": 1, "customer": 7, "x": evil}, {"id": 1, "customer": 7, "x": ""}]
+
+    result = CompiledFlow(flow).run([Message(each) for each in given], live.systems())
+
+    assert result.results[0].attribute["rows"] == 1
+    assert codes(result) == [("steps[1]", "DATABASE:REFUSED")]
+    with sqlite3.connect(file) as shop:
+        assert shop.execute("SELECT * FROM orders").fetchall() == [(1, f"Ann{evil}")]
+
+
+RECORDS = pa.RecordBatch.from_pydict(
+    {
+        "key": [b"k", None],
+        "value": [b'{"n": 1}', None],
+        "topic": ["t", "t"],
+        "partition": pa.array([0, 1], pa.int32()),
+        "offset": pa.array([5, 6], pa.int64()),
+        "timestamp": pa.array([1_500_000_000_123_456, 2], pa.timestamp("us", "UTC")),
+    }
+)
+
+
+def test_records_are_messages_with_the_documented_attributes() -> None:
+    first, second = messages_of(RECORDS)
+    (more, _) = messages_of(RECORDS, ("key", "timestamp"))
+
+    assert first == Message(b'{"n": 1}', {"topic": "t", "partition": 0, "offset": 5})
+    assert second == Message(None, {"topic": "t", "partition": 1, "offset": 6})
+    assert (more.attribute["key"], more.attribute["timestamp"]) == (b"k", 1_500_000_000_123)
+
+
+def test_a_batch_of_records_becomes_outcomes_and_dead_letters() -> None:
+    written: list[Any] = []
+
+    class Live(LiveSystems):
+        def publish(self, step: str, operation: Any, requests: Any) -> Any:
+            written.extend(request.fields for request in requests)
+            return [{} for _ in requests]
+
+    from penstock.config import Connection
+    from penstock.flows.spark import record_batches
+
+    flow = Flow(
+        name="t", trigger={"kafka": "a"}, steps=[{"id": "one", "map": "1 / (payload.n - 1)"}]
+    )
+    connection = Connection(brokers="localhost")
+    record_batches._open[b"test"] = CompiledFlow(flow), Live(connection)
+
+    (rows,) = FlowBatches(flow, connection, b"test")([RECORDS])
+
+    del record_batches._open[b"test"]
+    assert rows.column("status").to_pylist() == ["failed", "done"]
+    assert rows.column("offset").to_pylist() == [5, 6]
+    headers = dict(written[0]["headers"])
+    assert headers["penstock.flow.step"] == b"one"
+    assert headers["penstock.offset"] == b"5"
+
+
+def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
+    options = {
+        "topics": ["a.b", "^c-.*"],
+        "group": "g",
+        "advanced": {"confirm": "at-once", "fetch_min_bytes": 7, "initial_offset": "oldest"},
+    }
+    flow = Flow(name="t", trigger={"kafka": {**options, "connection": {"addresses": "k:9092"}}})
+
+    pipeline = flow_pipeline(flow)
+
+    source: Any = pipeline.source
+    assert (source.pattern, source.start) == ("(?:^c-.*)|(?:^a[.]b$)", "earliest")
+    assert (pipeline.group_id, pipeline.delivery.value) == ("g", "at-most-once")
+    assert pipeline.find_connection().spark() == {
+        "kafka.bootstrap.servers": "k:9092",
+        "kafka.security.protocol": "PLAINTEXT",
+        "kafka.fetch.min.bytes": "7",
+    }
+    with pytest.raises(ConfigError, match="trigger 'timer' cannot be run yet"):
+        flow_pipeline(Flow(name="t", trigger={"timer": "5s"}))
+
+
+def test_what_no_system_is_there_for_says_so(live: LiveSystems) -> None:
+    flow = flow_of({"publish": {"jms": {"url": "amqp://jms", "queue": "q"}}})
+
+    (letter,) = CompiledFlow(flow).run([Message("x")], live.systems()).dead_letters
+
+    assert "only possible in tests of flows so far" in letter.error["Description"]
+    assert payloads(CompiledFlow(flow).run([Message("x")], CannedReplies().systems())) == ["x"]
