@@ -31,7 +31,8 @@ from penstock.server.access import AccessCheck
 from penstock.server.app_state import end_streams
 from penstock.server.authentication import Authenticator
 from penstock.server.connect.connect_api import ConnectApi
-from penstock.server.connect.connect_dispatch import ROOTS
+from penstock.server.connect.connect_dispatch import ROOTS, is_connect, path_parts
+from penstock.server.connect.connect_errors import ConnectError
 from penstock.server.event_feed import EventFeed
 from penstock.server.openapi_page import POLICY, openapi_page
 from penstock.server.problems import http_problem, invalid_request, problem
@@ -77,16 +78,16 @@ def create_app(
     )  # fmt: skip
     for router in (*(module.router for module in modules), *routers):
         app.include_router(router, prefix=PREFIX)
-    _add_connect(app, store)
+    _add_connect(app, store, settings)
     return app
 
 
-def _add_connect(app: FastAPI, store: ControlStore) -> None:
+def _add_connect(app: FastAPI, store: ControlStore, settings: ServerSettings) -> None:
     """Add the paths of Kafka Connect, which have a form of their own."""
-    connect = ConnectApi(store, CATALOG)
-    for root in ROOTS:
-        for path in (f"/{root}", f"/{root}/{{rest:path}}"):
-            app.add_route(path, connect.answer, methods=_METHODS, include_in_schema=False)
+    connect = ConnectApi(store, CATALOG, settings.connect)
+    paths = [path for root in ROOTS for path in (f"/{root}", f"/{root}/{{rest:path}}")]
+    for path in ("/", *paths):
+        app.add_route(path, connect.answer, methods=_METHODS, include_in_schema=False)
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -100,8 +101,10 @@ def _handle_errors(app: FastAPI) -> None:
         return invalid_request([_problem_of(each) for each in given.errors()[:_MOST_PROBLEMS]])
 
     @app.exception_handler(HTTPException)
-    def _http(_request: Request, error: Exception) -> Response:
+    def _http(request: Request, error: Exception) -> Response:
         given = cast("HTTPException", error)
+        if given.status_code in (404, 405) and is_connect(path_parts(request.scope["raw_path"])):
+            return ConnectError(given.status_code).reply()
         text = _TEXTS.get(given.status_code, str(given.detail))
         return http_problem(given.status_code, text, given.headers)
 

@@ -10,6 +10,7 @@ from penstock.control.placement import is_alive
 from penstock.errors import TransientError
 from penstock.server.app_state import Settings, Store
 from penstock.server.caller import Caller
+from penstock.server.connect.connect_api import HEALTHY
 from penstock.server.metrics_text import metrics
 from penstock.server.prometheus_text import MEDIA_TYPE
 
@@ -18,8 +19,8 @@ router = APIRouter(tags=["health"])
 
 @router.get("/health")
 def health() -> dict[str, str]:
-    """Reply as long as the process can."""
-    return {"status": "ok"}
+    """Reply as long as the process can, as Kafka Connect does."""
+    return HEALTHY
 
 
 @router.get("/ready")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.roles import read_grants
 from penstock.errors import ConfigError
 
@@ -93,6 +94,8 @@ class ServerSettings:
         How many workers the server starts; with 0 it is ready without any.
     shared_state
         The folder or URI that all workers use for state by default.
+    connect
+        The cluster and the converters of connectors that name none.
     """
 
     host: str = "127.0.0.1"
@@ -108,6 +111,7 @@ class ServerSettings:
     workers: int = 1
     shared_state: str | None = None
     streams: StreamSettings = field(default_factory=StreamSettings)
+    connect: WorkerDefaults = field(default_factory=WorkerDefaults)
 
     @property
     def needs_login(self) -> bool:

@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.contract.connect_rest.store_worker import StoreWorker
+from tests.unit.server.conftest import Api
+
+from penstock.control.store import ControlStore
+from penstock.server.connect.connect_api import HEALTHY
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "orders", "file": "/tmp/in.txt"}
@@ -49,7 +54,9 @@ def test_the_list_can_be_expanded(client: TestClient) -> None:
     assert client.get("/connectors?expand=status").json()["orders"].keys() == {"status"}
 
 
-@pytest.mark.parametrize("name", ["with space", "100%", "ä?#;:@&='\"", "x" * 190])
+@pytest.mark.parametrize(
+    "name", ["with space", "100%", "ä😀?#;:@&='\"", "x" * 190, "a/b", "a\\b", "a\xa0b"]
+)
 def test_a_name_may_have_any_sign(client: TestClient, name: str) -> None:
     location = made(client, name).headers["location"]
     assert client.get(location).json()["name"] == name
@@ -90,7 +97,9 @@ def test_a_name_may_have_any_sign(client: TestClient, name: str) -> None:
             "initial_state is 'ASLEEP'",
         ),
         ([], 400, "the body is not a JSON object"),
-        ({"name": "a/b", "config": SINK}, 400, "a/b"),
+        ({"name": "a\x00b", "config": SINK}, 400, "may not contain control sequences"),
+        ({"name": "x" * 201, "config": SINK}, 400, "1 to 200 characters"),
+        ({"name": "a", "config": {**SINK, "x": {"y": 1}}}, 400, "'x' is an object"),
     ],
 )
 def test_what_cannot_be_made_is_refused(
@@ -140,7 +149,7 @@ def test_methods_and_types_are_checked_as_connect_does(client: TestClient) -> No
     assert error(plain) == (415, "HTTP 415 Unsupported Media Type")
     assert client.head("/connectors").status_code == 200
     asked = client.options("/connectors")
-    assert (asked.status_code, asked.headers["allow"]) == (200, "GET,HEAD,OPTIONS,POST")
+    assert (asked.status_code, asked.headers["allow"]) == (200, "GET, HEAD, OPTIONS, POST")
     broken = client.post(
         "/connectors", content="{oops", headers={"Content-Type": "application/json"}
     )
@@ -157,7 +166,7 @@ def test_states_are_asked_for_and_shown(client: TestClient) -> None:
     assert states() == ("UNASSIGNED", ["UNASSIGNED"])
     for _ in range(2):
         assert client.put("/connectors/orders/pause").status_code == 202
-    assert states() == ("PAUSED", ["PAUSED"])
+    assert states() == ("PAUSED", [])  # as in Connect, it has no tasks before it runs
     assert client.put("/connectors/orders/resume").content == b""
     assert states()[0] == "UNASSIGNED"
     assert client.put("/connectors/orders/stop").status_code == 204
@@ -252,3 +261,41 @@ def test_secrets_are_never_shown_and_stay_when_they_come_back_masked(
     assert "hunter22" not in json.dumps(client.get("/connectors?expand=info").json())
     stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*.sqlite*"))
     assert b"hunter22" not in stored
+
+
+def test_the_server_is_healthy_and_has_a_release(client: TestClient) -> None:
+    assert client.get("/health").json()["status"] == "healthy"
+    assert client.head("/health").status_code == 200
+    assert error(client.post("/health")) == (405, "HTTP 405 Method Not Allowed")
+    assert client.get("/health/", headers={"Host": "127.0.0.1"}).json() == HEALTHY
+    assert error(client.delete("/")) == (405, "HTTP 405 Method Not Allowed")
+
+
+def test_probes_need_no_login_and_the_rest_does(api: Api, people: None) -> None:
+    stranger = api("ann")
+    stranger.auth = None
+    assert stranger.head("/health").status_code == stranger.get("/health").status_code == 200
+    for path in ("/", "/connectors", "/connectors/a/topics/reset"):
+        assert error(stranger.get(path))[0] == 401
+    viewer = api("vic")
+    assert error(viewer.put("/connectors/a/config", json=SINK))[0] == 403
+    api("ann").put("/connectors/a/config", json=SINK)
+    assert error(viewer.put("/connectors/a/topics/reset"))[0] == 403
+
+
+def test_topics_are_those_of_records_since_the_reset(
+    client: TestClient, store: ControlStore
+) -> None:
+    made(client, "a b", topics="t2,t1")
+    path = "/connectors/a b/topics"
+    assert client.get(path).json() == {"a b": {"topics": []}}
+    worker = StoreWorker(store, failing=())
+    worker.work()
+    assert client.get(path).json() == {"a b": {"topics": ["t1", "t2"]}}
+    assert client.put(f"{path}/reset").status_code == 202
+    assert client.get(path).json() == {"a b": {"topics": []}}
+    client.put("/connectors/a b/config", json={**SINK, "topics": "t3"})
+    worker.work()
+    assert client.get(path).json() == {"a b": {"topics": ["t3"]}}
+    assert client.put("/connectors/x/topics/reset").status_code == 202
+    assert client.get("/connectors/x/topics").json() == {"x": {"topics": []}}

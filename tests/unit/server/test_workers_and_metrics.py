@@ -19,6 +19,7 @@ from penstock.engine import Done
 from penstock.engine.restart_reason import RestartReason
 from penstock.errors import TransientError
 from penstock.pipeline import Mark
+from penstock.server.connect.connect_api import HEALTHY
 
 Put = Callable[..., dict[str, Any]]
 
@@ -47,7 +48,7 @@ def test_workers_are_listed_and_drained(client: TestClient, store: ControlStore)
 def test_a_server_is_ready_with_a_worker_or_when_it_needs_none(
     api: Api, store: ControlStore
 ) -> None:
-    assert api().get("/health", headers={"Host": "10.0.0.1:8080"}).json() == {"status": "ok"}
+    assert api().get("/health", headers={"Host": "10.0.0.1:8080"}).json() == HEALTHY
     assert api().get("/ready").status_code == 503
     assert api(workers=0).get("/ready").json() == {"status": "ready", "workers": 0}
     store.workers.join("w1", "host-a", 12)

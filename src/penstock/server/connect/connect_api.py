@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -12,12 +11,13 @@ from anyio import to_thread
 from fastapi import Request
 from fastapi.responses import Response
 
-from penstock.config import Connection, find_connection
+from penstock.config import Connection
 from penstock.connect.common_keys import VERSION
 from penstock.connect.connector_class import Catalog
+from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.roles import Access, Role
 from penstock.control.store import ControlStore
-from penstock.control.store.rows import Desired
+from penstock.control.store.rows import Desired, RunRow
 from penstock.errors import PenstockError
 from penstock.server.caller import caller, require
 from penstock.server.connect import (
@@ -26,19 +26,32 @@ from penstock.server.connect import (
     connector_views,
     plugin_replies,
 )
+from penstock.server.connect.active_topics import active_topics, topics_reset
+from penstock.server.connect.cluster_ids import ClusterIds
+from penstock.server.connect.connect_body import parse_body
 from penstock.server.connect.connect_dispatch import (
     Reply,
     Route,
     chosen,
     path_parts,
     require_json,
+    task_number,
 )
 from penstock.server.connect.connect_errors import ConnectError, as_connect
-from penstock.server.connect.connector_store import Connector, ConnectorStore
+from penstock.server.connect.connector_store import Connector, ConnectorStore, ShownConfigs
 from penstock.server.connect.logger_replies import Loggers
+from penstock.server.connect.offered_converters import with_converters
 
 _COMMIT = "26b251a451ce941d"
 _WORKER = "127.0.0.1:8083"
+_NO_ACCESS = Access("", ())
+# What a part of a path may have in addition to letters and digits.
+_IN_PATHS = "!$&'()*+,;=:@-._~"
+HEALTHY = {
+    "status": "healthy",
+    "message": "Worker has completed startup and is ready to handle requests.",
+}
+"""The reply of a server that is up."""
 
 
 @dataclass(frozen=True)
@@ -51,63 +64,73 @@ class Call:
     loggers: Loggers
     query: Mapping[str, list[str]]
     text: bytes
+    clusters: ClusterIds
+    shown: ShownConfigs
+    defaults: WorkerDefaults = field(default_factory=WorkerDefaults)
 
-    @staticmethod
-    def find_connection() -> Connection:
-        """Return the cluster that connectors work with: the default connection."""
-        return find_connection(None)
+    def find_connection(self) -> Connection:
+        """Return the cluster that connectors work with: the worker's, or the default connection."""
+        return self.defaults.find_connection()
 
     @property
     def connectors(self) -> ConnectorStore:
         """Return the connectors that the caller may see."""
-        return ConnectorStore(self.store, self.access, self.catalog)
+        return ConnectorStore(self.store, self.access, self.catalog, self.defaults, self.shown)
 
     @property
     def body(self) -> Any:
         """Return the body; raise 400 where it is not JSON."""
-        try:
-            return json.loads(self.text)
-        except (ValueError, RecursionError):
-            raise ConnectError(400, "the body is not JSON") from None
+        return parse_body(self.text)
 
     def flag(self, name: str) -> bool:
         """Return a parameter that is true or false."""
         return (self.query.get(name) or ["false"])[-1].lower() == "true"
 
 
-def root(_call: Call) -> Reply:
-    """Return the release."""
-    return Reply(body={"version": VERSION, "commit": _COMMIT, "kafka_cluster_id": ""})
+def root(call: Call) -> Reply:
+    """Return the release, and the cluster that connectors work with."""
+    cluster = call.clusters.id_of(call.find_connection())
+    return Reply(body={"version": VERSION, "commit": _COMMIT, "kafka_cluster_id": cluster})
+
+
+def health(_call: Call) -> Reply:
+    """Reply as long as the process can."""
+    return Reply(body=HEALTHY)
 
 
 def list_connectors(call: Call) -> Reply:
     """Return the names; with `expand`, an object by name with what was asked for."""
     found = call.connectors.all()
-    expand = {each for value in call.query.get("expand", []) for each in value.split(",")}
-    if not expand & {"info", "status"}:
+    expand = call.query.get("expand")
+    if expand is None:
         return Reply(body=[each.name for each in found])
-    return Reply(body={each.name: _expanded(call, each, expand) for each in found})
+    runs = call.connectors.runs()
+    return Reply(body={each.name: _expanded(each, _run(each, runs), expand) for each in found})
 
 
-def _expanded(call: Call, connector: Connector, expand: set[str]) -> dict[str, Any]:
+def _run(connector: Connector, runs: Mapping[str, RunRow]) -> RunRow:
+    return runs.get(connector.row.name) or RunRow(connector.row.name)
+
+
+def _expanded(connector: Connector, run: RunRow, expand: list[str]) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     if "status" in expand:
-        run = call.connectors.run(connector)
         parts["status"] = connector_views.status(connector, run, _WORKER)
     if "info" in expand:
-        parts["info"] = connector_views.info(connector)
+        parts["info"] = connector_views.info(connector, run)
     return parts
 
 
 def create_connector(call: Call) -> Reply:
     """Make a connector."""
     made = connector_changes.create(call.connectors, call.body)
-    return Reply(201, connector_views.info(made, new=True), _location(made.name))
+    return Reply(201, connector_views.info(made, None), _location(made.name))
 
 
 def get_connector(call: Call, name: str) -> Reply:
     """Return a connector."""
-    return Reply(body=connector_views.info(call.connectors.find(name)))
+    found = call.connectors.find(name)
+    return Reply(body=connector_views.info(found, call.connectors.run(found)))
 
 
 def delete_connector(call: Call, name: str) -> Reply:
@@ -126,15 +149,14 @@ def put_config(call: Call, name: str) -> Reply:
     """Replace a configuration, or make a connector of it."""
     made, is_new = connector_changes.put(call.connectors, name, call.body)
     if is_new:
-        return Reply(201, connector_views.info(made, new=True), _location(name))
-    return Reply(200, connector_views.info(made))
+        return Reply(201, connector_views.info(made, None), _location(name))
+    return Reply(200, connector_views.info(made, call.connectors.run(made)))
 
 
 def patch_config(call: Call, name: str) -> Reply:
     """Change some keys."""
-    return Reply(
-        body=connector_views.info(connector_changes.patch(call.connectors, name, call.body))
-    )
+    made = connector_changes.patch(call.connectors, name, call.body)
+    return Reply(body=connector_views.info(made, call.connectors.run(made)))
 
 
 def get_status(call: Call, name: str) -> Reply:
@@ -146,29 +168,30 @@ def get_status(call: Call, name: str) -> Reply:
 
 def get_tasks(call: Call, name: str) -> Reply:
     """Return the tasks."""
-    return Reply(body=connector_views.tasks(call.connectors.find(name)))
+    found = call.connectors.find(name)
+    return Reply(body=connector_views.tasks(found, call.connectors.run(found)))
 
 
 def get_task_status(call: Call, name: str, task: str) -> Reply:
     """Return the state of one task."""
-    connectors = call.connectors
-    wrong = ConnectError(404, f"No status found for task {name}-{task}")
+    connectors, number = call.connectors, task_number(task)
+    wrong = ConnectError(404, f"No status found for task {name}-{number}")
     try:
         found = connectors.find(name, "status")
     except ConnectError:
         raise wrong from None
-    if not task.isdigit() or int(task) >= connector_views.task_count(found):
-        raise wrong
     run = connectors.run(found)
-    return Reply(body=connector_views.task_status(int(task), found, run, _WORKER))
+    if not 0 <= number < connector_views.task_count(found, run):
+        raise wrong
+    return Reply(body=connector_views.task_status(number, found, run, _WORKER))
 
 
 def restart_task(call: Call, name: str, task: str) -> Reply:
     """Restart a task: all tasks of a connector are one pipeline, which is restarted."""
-    connectors = call.connectors
+    connectors, number = call.connectors, task_number(task)
     found = connectors.find_to_change(name, "restart")
-    if not task.isdigit() or int(task) >= connector_views.task_count(found):
-        raise ConnectError(404, f"Unknown task: {name}-{task}")
+    if not 0 <= number < connector_views.task_count(found, connectors.run(found)):
+        raise ConnectError(404, f"Unknown task: {name}-{number}")
     connectors.restart(found)
     return Reply(204)
 
@@ -221,9 +244,10 @@ def get_offsets(call: Call, name: str) -> Reply:
 
 def alter_offsets(call: Call, name: str) -> Reply:
     """Set offsets of a connector that is stopped."""
+    wanted = connector_offsets.given_offsets(call.body)
     found = call.connectors.find_to_change(name)
     rest = call.connectors.is_at_rest(found)
-    text = connector_offsets.alter(found, call.find_connection(), call.body, at_rest=rest)
+    text = connector_offsets.alter(found, call.find_connection(), wanted, at_rest=rest)
     return Reply(body={"message": text})
 
 
@@ -237,14 +261,34 @@ def reset_offsets(call: Call, name: str) -> Reply:
 
 
 def get_topics(call: Call, name: str) -> Reply:
-    """Return the topics of a connector."""
-    found = call.connectors.find(name)
-    return Reply(body={name: {"topics": connector_views.topics(found)}})
+    """Return the topics that a connector has used; as in Connect, one that is unknown has none."""
+    try:
+        found = call.connectors.find(name)
+    except ConnectError:
+        return Reply(body={name: {"topics": []}})
+    return Reply(body={name: {"topics": active_topics(call.store, found)}})
+
+
+def reset_topics(call: Call, name: str) -> Reply:
+    """Forget the topics that a connector has used."""
+    try:
+        found = call.connectors.find_to_change(name)
+    except ConnectError:
+        return Reply(202)
+    topics_reset(call.store, found, call.access.user)
+    return Reply(202)
+
+
+def refuse_internal(_call: Call, _name: str) -> Reply:
+    """Refuse what only workers of Connect ask each other."""
+    raise ConnectError(400, "Internal request missing required signature")
 
 
 def list_plugins(call: Call) -> Reply:
-    """Return the classes that there are."""
-    return Reply(body=plugin_replies.plugins(call.catalog))
+    """Return the classes that there are; as in Connect, anything but `true` asks for all of them."""
+    only = (call.query.get("connectorsOnly") or ["true"])[-1].lower() in ("true", "")
+    listed = plugin_replies.plugins if only else plugin_replies.all_plugins
+    return Reply(body=listed(call.catalog))
 
 
 def plugin_keys(call: Call, plugin: str) -> Reply:
@@ -254,7 +298,9 @@ def plugin_keys(call: Call, plugin: str) -> Reply:
 
 def validate_plugin(call: Call, plugin: str) -> Reply:
     """Check a configuration without storing it."""
-    return Reply(body=plugin_replies.validated(call.catalog, plugin, call.body))
+    warned = call.flag("warnings")
+    checked = plugin_replies.validated(call.catalog, plugin, call.body, with_warnings=warned)
+    return Reply(body=with_converters(checked, call.defaults.converters))
 
 
 def list_loggers(call: Call) -> Reply:
@@ -277,10 +323,12 @@ def set_logger(call: Call, name: str) -> Reply:
 
 
 def _location(name: str) -> dict[str, str]:
-    return {"Location": f"/connectors/{quote(name, safe='')}"}
+    return {"Location": f"/connectors/{quote(name, safe=_IN_PATHS)}"}
 
 
 ROUTES: list[Route[Any]] = [
+    Route("GET", "", root),
+    Route("GET", "health", health, needs_no_access=True),
     Route("GET", "connectors", list_connectors),
     Route("POST", "connectors", create_connector),
     Route("GET", "connectors/{name}", get_connector),
@@ -290,6 +338,8 @@ ROUTES: list[Route[Any]] = [
     Route("PATCH", "connectors/{name}/config", patch_config),
     Route("GET", "connectors/{name}/status", get_status),
     Route("GET", "connectors/{name}/tasks", get_tasks),
+    Route("POST", "connectors/{name}/tasks", refuse_internal),
+    Route("PUT", "connectors/{name}/fence", refuse_internal),
     Route("GET", "connectors/{name}/tasks/{task}/status", get_task_status),
     Route("POST", "connectors/{name}/tasks/{task}/restart", restart_task),
     Route("POST", "connectors/{name}/restart", restart),
@@ -300,6 +350,7 @@ ROUTES: list[Route[Any]] = [
     Route("PATCH", "connectors/{name}/offsets", alter_offsets),
     Route("DELETE", "connectors/{name}/offsets", reset_offsets),
     Route("GET", "connectors/{name}/topics", get_topics),
+    Route("PUT", "connectors/{name}/topics/reset", reset_topics),
     Route("GET", "connector-plugins", list_plugins),
     Route("GET", "connector-plugins/{plugin}/config", plugin_keys),
     Route("PUT", "connector-plugins/{plugin}/config/validate", validate_plugin),
@@ -312,10 +363,15 @@ ROUTES: list[Route[Any]] = [
 class ConnectApi:
     """Answers requests of Connect's API."""
 
-    def __init__(self, store: ControlStore, catalog: Catalog) -> None:
+    def __init__(
+        self, store: ControlStore, catalog: Catalog, defaults: WorkerDefaults | None = None
+    ) -> None:
         self._store = store
         self._catalog = catalog
+        self._defaults = defaults or WorkerDefaults()
         self._loggers = Loggers()
+        self._clusters = ClusterIds()
+        self._shown = ShownConfigs()
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
@@ -326,11 +382,14 @@ class ConnectApi:
             require_json(request.headers.get("accept"), kind, has_body=bool(text))
             call = Call(
                 self._store,
-                caller(request),
+                _NO_ACCESS if route.needs_no_access else caller(request),
                 self._catalog,
                 self._loggers,
                 _parameters(request),
                 text,
+                self._clusters,
+                self._shown,
+                self._defaults,
             )
             reply = await to_thread.run_sync(lambda: route.handler(call, *arguments))
             return reply.response()

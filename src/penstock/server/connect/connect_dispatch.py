@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from penstock.server.connect.connect_errors import ConnectError
 
 Api = TypeVar("Api")
-ROOTS = ("connectors", "connector-plugins", "admin")
-"""The first parts of the paths that are Connect's."""
-_JSON = ("*/*", "application/*", "application/json")
+ROOTS = ("connectors", "connector-plugins", "admin", "health")
+"""The first parts of the paths that are Connect's; `/` is, too."""
+_JSON = ("*/*", "*", "application/*", "application/json")
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,15 @@ class Reply:
 
 @dataclass(frozen=True)
 class Route(Generic[Api]):
-    """A method and a path, whose parts in braces are arguments of the handler."""
+    """A method and a path, whose parts in braces are arguments of the handler.
+
+    A route that `needs_no_access` is answered without a user, as probes call it.
+    """
 
     method: str
     path: str
     handler: Callable[..., Reply]
+    needs_no_access: bool = False
 
     def arguments(self, parts: list[str]) -> list[str] | None:
         """Return the arguments that a path has; None where it is another path.
@@ -49,7 +53,7 @@ class Route(Generic[Api]):
         >>> Route("GET", "connectors/{name}/config", print).arguments(["connectors", "a/b", "config"])
         ['a/b']
         """
-        own = self.path.split("/")
+        own = self.path.split("/") if self.path else []
         if len(own) != len(parts):
             return None
         found = []
@@ -73,7 +77,7 @@ def path_parts(raw: bytes) -> list[str]:
 
 def is_connect(parts: list[str]) -> bool:
     """Return whether a path is one of Connect's API."""
-    return bool(parts) and parts[0] in ROOTS
+    return not parts or parts[0] in ROOTS
 
 
 def chosen(routes: list[Route[Api]], method: str, parts: list[str]) -> tuple[Route[Api], list[str]]:
@@ -85,7 +89,7 @@ def chosen(routes: list[Route[Api]], method: str, parts: list[str]) -> tuple[Rou
     }
     if not found:
         raise ConnectError(404)
-    allowed = ",".join(sorted({*found, "OPTIONS", *(["HEAD"] if "GET" in found else [])}))
+    allowed = ", ".join(sorted({*found, "OPTIONS", *(["HEAD"] if "GET" in found else [])}))
     wanted = "GET" if method == "HEAD" else method
     if method == "OPTIONS":
         raise _OptionsError(allowed)
@@ -98,19 +102,38 @@ class _OptionsError(ConnectError):
     """Not a failure: the methods of a path."""
 
     def __init__(self, allowed: str) -> None:
-        super().__init__(200, "OK", Allow=allowed)
+        super().__init__(200, allowed, Allow=allowed)
 
-    def reply(self) -> JSONResponse:
-        return JSONResponse({}, 200, self.headers)
+    def reply(self) -> Response:
+        return PlainTextResponse(str(self), 200, {**self.headers, "Content-Type": "text/plain"})
 
 
 def require_json(accept: str | None, content_type: str | None, *, has_body: bool) -> None:
-    """Refuse a client that takes no JSON, and a body that is not JSON."""
-    if accept:
-        kinds = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
-        if not any(kind in _JSON for kind in kinds):
-            raise ConnectError(406)
-    if has_body:
-        kind = (content_type or "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise ConnectError(415)
+    """Refuse a body or a type that is not JSON, and a client that takes no JSON.
+
+    As in Connect, the type of a request counts even where it has no body.
+    """
+    kind = _kind(content_type or "")
+    if (kind or has_body) and kind != "application/json":
+        raise ConnectError(415)
+    if accept and not any(_kind(each) in _JSON for each in accept.split(",")):
+        raise ConnectError(406)
+
+
+def _kind(given: str) -> str:
+    return given.partition(";")[0].strip().lower()
+
+
+def task_number(given: str) -> int:
+    """Return the number of a task in a path; raise 404 where it is not a number.
+
+    >>> task_number("0"), task_number("-1")
+    (0, -1)
+    """
+    digits = given[1:] if given[:1] in ("-", "+") else given
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
+        raise ConnectError(404)
+    number = int(given)
+    if not -(2**31) <= number < 2**31:
+        raise ConnectError(404)
+    return number

@@ -26,19 +26,15 @@ class ConnectError(Exception):
         self.status = status
         self.headers = headers
 
-    def reply(self) -> JSONResponse:
+    def reply(self) -> Response:
         """Return the reply."""
         return error_reply(self.status, str(self), self.headers)
 
 
-def unknown(name: str) -> ConnectError:
-    """Return the error for a connector that does not exist."""
-    return ConnectError(404, f"Connector {name} not found")
-
-
 def error_reply(status: int, text: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Return an error in Connect's form; secrets in it are masked."""
-    body: dict[str, Any] = {"error_code": status, "message": mask(text)}
+    """Return an error in Connect's form; secrets are masked, half of a surrogate pair is escaped."""
+    shown = mask(text).encode("utf-8", "backslashreplace").decode()
+    body: dict[str, Any] = {"error_code": status, "message": shown}
     return JSONResponse(body, status, headers)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from hashlib import blake2b
 
+from penstock.connect.common_keys import CONNECTOR_CLASS, NAME
 from penstock.connect.connector_class import Catalog, ConnectorClass
+from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.roles import Access, Role
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import FREE, DeploymentRow, Desired, Kind, RunRow
 from penstock.server.caller import require
 from penstock.server.connect.connect_errors import ConnectError
+from penstock.server.connect.stored_name import is_possible, stored_name
 
 NOT_THERE: dict[str, str] = {
     "": "Connector {name} not found",
@@ -21,6 +26,9 @@ NOT_THERE: dict[str, str] = {
     "restart": "Unknown connector: {name}",
 }
 """How Connect words it that there is no such connector, by what was asked of it."""
+# How many configurations are cached, and how long one may be.
+_MOST, _LONGEST = 2000, 20_000
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,31 @@ class Connector:
     @property
     def name(self) -> str:
         """Return its name."""
-        return self.row.name
+        return self.config.get(NAME) or self.row.name
+
+    @property
+    def parsed(self) -> ConnectorConfig:
+        """Return its configuration with the keys of its class."""
+        return ConnectorConfig(self.config, self.kind.definition())
+
+
+class ShownConfigs:
+    """The configurations that were shown last: a list of connectors is asked for again and again."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bytes], dict[str, str]] = {}
+
+    def config(self, store: ControlStore, row: DeploymentRow) -> dict[str, str]:
+        """Return a configuration as people may see it."""
+        key = (row.name, blake2b(row.spec.encode()).digest())
+        found = self._known.get(key)
+        if found is None:
+            found = json.loads(store.secrets.shown(row.name, row.spec))
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            if len(row.spec) <= _LONGEST:
+                self._known[key] = found
+        return dict(found)
 
 
 @dataclass(frozen=True)
@@ -44,6 +76,8 @@ class ConnectorStore:
     store: ControlStore
     access: Access
     catalog: Catalog
+    defaults: WorkerDefaults = field(default_factory=WorkerDefaults)
+    shown: ShownConfigs = field(default_factory=ShownConfigs)
 
     def all(self) -> list[Connector]:
         """Return all connectors that the caller may see."""
@@ -52,7 +86,7 @@ class ConnectorStore:
 
     def find(self, name: str, asked: str = "") -> Connector:
         """Return a connector; raise in Connect's words for what was asked of it."""
-        row = self.store.deployments.get(name) if name.isprintable() else None
+        row = self.row(name)
         if row is None or not self._is_visible(row):
             raise ConnectError(404, NOT_THERE[asked].format(name=name))
         return self._read(row)
@@ -63,23 +97,26 @@ class ConnectorStore:
         require(self.access, Role.OPERATOR, found.row.labels)
         return found
 
-    def exists(self, name: str) -> bool:
-        """Return whether a deployment has the name: pipelines and jobs have names from the same list."""
-        row = self.store.deployments.get(name) if name.isprintable() else None
-        return row is not None
+    def row(self, name: str) -> DeploymentRow | None:
+        """Return what has the name: pipelines and jobs have names from the same list."""
+        return self.store.deployments.get(stored_name(name)) if is_possible(name) else None
 
     def put(
-        self, name: str, config: Mapping[str, str], desired: Desired | None = None
+        self,
+        name: str,
+        config: Mapping[str, str],
+        before: DeploymentRow | None,
+        desired: Desired | None = None,
     ) -> Connector:
-        """Store a configuration, which was checked."""
-        before = self.store.deployments.get(name)
+        """Store a configuration, which was checked; raise ChangedError unless `before` still holds."""
         labels = before.labels if before else {}
         require(self.access, Role.OPERATOR, labels)
-        text = json.dumps(dict(config), indent=2)
-        sealed = self.store.secrets.sealed(name, text, before.spec if before else None)
+        stored = stored_name(name)
+        text = _as_text(config)
+        sealed = self.store.secrets.sealed(stored, text, before.spec if before else None)
         with self.store.change():
             row = self.store.deployments.put(
-                name,
+                stored,
                 Kind.CONNECTOR,
                 sealed,
                 by=self.access.user,
@@ -95,18 +132,23 @@ class ConnectorStore:
         if connector.row.desired is desired:
             return
         with self.store.change():
-            row = self.store.deployments.set_desired(connector.name, desired, by=self.access.user)
+            name, by = connector.row.name, self.access.user
+            row = self.store.deployments.set_desired(name, desired, by=by)
             self._audit(desired.value, row)
 
     def restart(self, connector: Connector) -> None:
         """Ask for a restart."""
         with self.store.change():
-            row = self.store.deployments.restart(connector.name, by=self.access.user)
+            row = self.store.deployments.restart(connector.row.name, by=self.access.user)
             self._audit("restart", row)
 
     def run(self, connector: Connector) -> RunRow:
         """Return what is known of its execution."""
-        return self.store.leases.get(connector.name) or RunRow(connector.name)
+        return self.store.leases.get(connector.row.name) or RunRow(connector.row.name)
+
+    def runs(self) -> dict[str, RunRow]:
+        """Return what is known of all executions, by the names of their deployments."""
+        return {run.deployment: run for run in self.store.leases.all()}
 
     def is_at_rest(self, connector: Connector) -> bool:
         """Return whether no worker runs it, and none will."""
@@ -116,7 +158,7 @@ class ConnectorStore:
 
     def secret_config(self, connector: Connector) -> dict[str, str]:
         """Return the configuration with its secrets; nothing may show it."""
-        return dict(self.store.secrets.opened(connector.name, connector.row.spec))
+        return dict(self.store.secrets.opened(connector.row.name, connector.row.spec))
 
     def _is_visible(self, row: DeploymentRow) -> bool:
         return (
@@ -126,8 +168,8 @@ class ConnectorStore:
         )
 
     def _read(self, row: DeploymentRow) -> Connector:
-        shown: Any = json.loads(self.store.secrets.shown(row.name, row.spec))
-        return Connector(row, shown, self.catalog.find(shown["connector.class"]))
+        config = self.shown.config(self.store, row)
+        return Connector(row, config, self.catalog.find(config[CONNECTOR_CLASS]))
 
     def _audit(self, action: str, row: DeploymentRow) -> None:
         self.store.audit.add(
@@ -137,3 +179,9 @@ class ConnectorStore:
             desired=row.desired.value,
             generation=row.generation,
         )
+
+
+def _as_text(config: Mapping[str, str]) -> str:
+    """Return a configuration as JSON that is YAML as well: YAML does not know pairs of surrogates."""
+    text = json.dumps(dict(config), indent=2)
+    return _PAIR.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)

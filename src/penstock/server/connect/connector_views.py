@@ -20,17 +20,22 @@ UNASSIGNED, RUNNING, PAUSED, STOPPED, FAILED, RESTARTING = (
 )
 
 
-def task_count(connector: Connector) -> int:
-    """Return how many tasks a connector shows; one that is stopped has none."""
-    if connector.row.desired is Desired.STOPPED:
+def task_count(connector: Connector, run: RunRow) -> int:
+    """Return how many tasks a connector shows: none if it is stopped, or was paused before it ran."""
+    desired = connector.row.desired
+    if desired is Desired.STOPPED or (desired is Desired.PAUSED and not _has_run(run)):
         return 0
     config = ConnectorConfig(connector.config, connector.kind.definition())
     return connector.kind().tasks(config)
 
 
-def info(connector: Connector, *, new: bool = False) -> dict[str, Any]:
-    """Return a connector; one that was just made has no tasks yet."""
-    count = 0 if new else task_count(connector)
+def _has_run(run: RunRow) -> bool:
+    return run.generation > 0 and run.state != State.STOPPED.value
+
+
+def info(connector: Connector, run: RunRow | None) -> dict[str, Any]:
+    """Return a connector; one without a run was just made, and has no tasks yet."""
+    count = 0 if run is None else task_count(connector, run)
     return {
         "name": connector.name,
         "config": connector.config,
@@ -39,12 +44,13 @@ def info(connector: Connector, *, new: bool = False) -> dict[str, Any]:
     }
 
 
-def tasks(connector: Connector) -> list[dict[str, Any]]:
+def tasks(connector: Connector, run: RunRow) -> list[dict[str, Any]]:
     """Return the tasks with their configurations."""
-    config = {**connector.config, "task.class": f"{connector.kind.__name__}Task"}
+    own = connector.kind.names[0].removesuffix("Connector")
+    config = {**connector.config, "task.class": f"{own}Task"}
     return [
         {"id": {"connector": connector.name, "task": task}, "config": config}
-        for task in range(task_count(connector))
+        for task in range(task_count(connector, run))
     ]
 
 
@@ -62,13 +68,11 @@ def status(connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
     A run that has failed is a connector that runs with tasks that have failed, as in Connect: what fails
     is reading or writing, not the plan.
     """
-    held = {"worker_id": run.worker if run.worker != FREE else worker, "version": VERSION}
-    own = connector_state(connector, run)
     return {
         "name": connector.name,
-        "connector": {"state": own, **held},
+        "connector": _state(connector_state(connector, run), run, worker),
         "tasks": [
-            task_status(task, connector, run, worker) for task in range(task_count(connector))
+            task_status(task, connector, run, worker) for task in range(task_count(connector, run))
         ],
         "type": connector.kind.kind,
     }
@@ -76,9 +80,18 @@ def status(connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
 
 def task_status(task: int, connector: Connector, run: RunRow, worker: str) -> dict[str, Any]:
     """Return the state of one task."""
-    held = {"worker_id": run.worker if run.worker != FREE else worker, "version": VERSION}
-    found = {"id": task, "state": task_state(connector, run), **held}
+    found = {"id": task, **_state(task_state(connector, run), run, worker)}
     return {**found, "trace": run.error or ""} if found["state"] == FAILED else found
+
+
+def _state(state: str, run: RunRow, worker: str) -> dict[str, Any]:
+    """Return a state with its worker; as in Connect, what has not been started has no version."""
+    version = None if state == UNASSIGNED else VERSION
+    return {
+        "state": state,
+        "worker_id": run.worker if run.worker != FREE else worker,
+        "version": version,
+    }
 
 
 def connector_state(connector: Connector, run: RunRow) -> str:

@@ -11,7 +11,7 @@ from penstock.server.connect.connect_errors import ConnectError
 
 ROOT = "root"
 LEVELS = {
-    "TRACE": logging.DEBUG,
+    "TRACE": logging.DEBUG - 5,
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
     "WARN": logging.WARNING,
@@ -19,7 +19,7 @@ LEVELS = {
     "FATAL": logging.CRITICAL,
     "OFF": logging.CRITICAL + 10,
 }
-_NAMES = {level: name for name, level in LEVELS.items() if name != "TRACE"}
+_NAMES = {level: name for name, level in LEVELS.items()}
 
 
 class Loggers:
@@ -40,16 +40,19 @@ class Loggers:
         return self._shown(name)
 
     def set(self, name: str, given: Any) -> list[str]:
-        """Set a level; return the loggers whose level changed: the named one and those below it."""
-        level = given.get("level") if isinstance(given, dict) else None
+        """Set a level; return the loggers whose level changed: of the named one and those below it."""
+        if not isinstance(given, dict):
+            raise ConnectError(400, "the body is not a JSON object with 'level'")
+        level = given.get("level")
         if level is None:
             raise ConnectError(400, "Desired 'level' parameter was not specified in request.")
         wanted = LEVELS.get(str(level).upper())
         if wanted is None:
-            raise ConnectError(404, f"invalid log level '{level}'.")
+            shown = str(level).lower() if isinstance(level, bool) else str(level)
+            raise ConnectError(404, f"invalid log level '{shown[:100]}'.")
         below = [each for each in _named() if name == ROOT or each.startswith(f"{name}.")]
-        changed = sorted({name, *below} - ({ROOT} if name != ROOT else set()))
         with self._lock:
+            changed = sorted(each for each in {name, *below} if _effective(each) != wanted)
             for each in changed:
                 _logger(each).setLevel(wanted)
                 self._changed[each] = int(time.time() * 1000)
@@ -71,6 +74,10 @@ def _named() -> set[str]:
 
 def _has_level(name: str) -> bool:
     return name == ROOT or _logger(name).level != logging.NOTSET
+
+
+def _effective(name: str) -> int:
+    return _logger(name).getEffectiveLevel()
 
 
 def _logger(name: str) -> logging.Logger:

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.connect.common_keys import CONNECTOR_CLASS
 from penstock.connect.connector_class import Catalog, UnknownClassError, short_names
+from penstock.connect.plugin_list import other_keys, other_plugins
 from penstock.connect.validation import validate
 from penstock.server.connect.connect_errors import ConnectError
 
@@ -20,8 +21,16 @@ def plugins(catalog: Catalog) -> list[dict[str, str]]:
     return sorted(found, key=lambda each: (each["type"], each["class"]))
 
 
+def all_plugins(catalog: Catalog) -> list[dict[str, str]]:
+    """Return all classes of connectors, and what else a configuration can name."""
+    found = [*plugins(catalog), *other_plugins()]
+    return sorted(found, key=lambda each: (each["type"], each["class"]))
+
+
 def keys(catalog: Catalog, plugin: str) -> list[dict[str, Any]]:
     """Return the definitions of a class: its own keys, then the common ones."""
+    if (other := other_keys(plugin)) is not None:
+        return [key.described() for key in other]
     try:
         kind = catalog.find(plugin)
     except UnknownClassError:
@@ -31,8 +40,13 @@ def keys(catalog: Catalog, plugin: str) -> list[dict[str, Any]]:
     return [key.described() for key in (*kind.keys, *common)]
 
 
-def validated(catalog: Catalog, plugin: str, body: Any) -> dict[str, Any]:
-    """Return every key of a configuration with its value and its errors."""
+def validated(
+    catalog: Catalog, plugin: str, body: Any, *, with_warnings: bool = False
+) -> dict[str, Any]:
+    """Return every key of a configuration with its value and its errors.
+
+    With warnings the reply has a member that Connect's does not have: keys without effect.
+    """
     if not isinstance(body, dict):
         raise ConnectError(400, "the body is not a JSON object")
     given = {key: _text(value) for key, value in body.items() if value is not None}
@@ -42,9 +56,11 @@ def validated(catalog: Catalog, plugin: str, body: Any) -> dict[str, Any]:
             400, f"Included connector type {named} does not match request type {plugin}"
         )
     try:
-        return validate(catalog, {CONNECTOR_CLASS: plugin, **given}).described()
+        found = validate(catalog, {CONNECTOR_CLASS: plugin, **given})
     except UnknownClassError as error:
         raise ConnectError(400, str(error)) from None
+    warnings = {"warnings": [{"name": key, "text": text} for key, text in found.warnings]}
+    return {**found.described(), **(warnings if with_warnings else {})}
 
 
 def _same(one: str, other: str) -> bool:
