@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from penstock.api_client.server_client import ServerClient, in_path
+from penstock.cli import connector_offset_commands
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, print_json, print_table, say
 from penstock.cli.server_options import CaOption, ServerOption, client_of
-from penstock.connect.properties_files import read_properties
+from penstock.connect.connector_files import read_connector_file
 from penstock.errors import ConfigError
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Connectors of Kafka Connect on a server: list, create, status, pause, resume, stop, restart, "
-    "delete, validate, plugins.",
+    "delete, config, offsets, validate, plugins.",
 )
+app.add_typer(connector_offset_commands.app, name="offsets")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a connector.")]
 File = Annotated[
     Path,
@@ -63,10 +64,16 @@ def create(file: File, *, server: ServerOption = None, ca: CaOption = None) -> N
 
     For example: penstock connectors create orders.json
     """
-    name, config = read_connector(file)
+    given = read_connector_file(file)
+    name = given.name
     with client_of(server, ca) as client:
         before = name in client.connect("GET", "/connectors")
-        client.connect("PUT", f"{_path(name)}/config", config)
+        if before:
+            client.connect("PUT", f"{_path(name)}/config", given.config)
+        else:
+            state = {"initial_state": given.initial_state} if given.initial_state else {}
+            body = {"name": name, "config": given.config, **state}
+            client.connect("POST", "/connectors", body)
     say(f"connector {name} {'has a new configuration' if before else 'is created'}")
 
 
@@ -156,16 +163,18 @@ def delete(
 def validate(
     file: File, *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
 ) -> None:
-    """Check a configuration without storing it; every error with its key.
+    """Check a configuration without storing it; every error, and every key that has no effect.
 
     For example: penstock connectors validate orders.properties
     """
-    _, config = read_connector(file)
+    config = read_connector_file(file).config
     with client_of(server, ca) as client:
         found = validated(client, config)
     if as_json:
         print_json(found)
         return
+    for each in found.get("warnings", ()):
+        say(f"warning: {each['text']}")
     wrong = [
         [each["value"]["name"], error]
         for each in found["configs"]
@@ -177,61 +186,68 @@ def validate(
     say(f"{file} is valid")
 
 
+@app.command()
+def config(
+    name: Name, *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+) -> None:
+    """Show the configuration of a connector; secrets in it are masked.
+
+    For example: penstock connectors config orders
+    """
+    with client_of(server, ca) as client:
+        found = client.connect("GET", f"{_path(name)}/config")
+    if as_json:
+        print_json(found)
+        return
+    print_table(["key", "value"], sorted(found.items()))
+
+
 def validated(client: ServerClient, config: dict[str, str]) -> dict[str, Any]:
     """Return the check of a configuration."""
     path = f"/connector-plugins/{in_path(config[_CLASS])}/config/validate"
-    found: dict[str, Any] = client.connect("PUT", path, config)
+    found: dict[str, Any] = client.connect("PUT", path, config, warnings="true")
     return found
 
 
 @app.command()
 def plugins(
-    *, as_json: JsonOption = False, server: ServerOption = None, ca: CaOption = None
+    plugin: Annotated[
+        str | None,
+        typer.Argument(metavar="[CLASS]", help="Instead of the list: the keys of this class."),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    ca: CaOption = None,
 ) -> None:
-    """List the classes of connectors.
+    """List the classes of connectors, or the keys of one class.
 
-    For example: penstock connectors plugins
+    For example: penstock connectors plugins FileStreamSource
     """
+    path = "" if plugin is None else f"/{in_path(plugin)}/config"
     with client_of(server, ca) as client:
-        found = client.connect("GET", "/connector-plugins")
+        found = client.connect("GET", f"/connector-plugins{path}")
     if as_json:
         print_json(found)
+        return
+    if plugin is not None:
+        _print_keys(found)
         return
     rows = [[each["class"], each["type"], each["version"]] for each in found]
     print_table(["class", "type", "version"], rows)
 
 
-def read_connector(file: Path) -> tuple[str, dict[str, str]]:
-    """Return name and configuration of a file: JSON as for the REST API, flat JSON, or properties."""
-    if file.suffix == ".json":
-        name, config = _from_json(file)
-    else:
-        config = read_properties(file)
-        name = config.get("name", "")
-    for key, value in (("name", name), (_CLASS, config.get(_CLASS))):
-        if not value:
-            raise ConfigError(f"{file} has no {key!r}; a connector has a name and a class")
-    return name, {**config, "name": name}
-
-
-def _from_json(file: Path) -> tuple[str, dict[str, str]]:
-    try:
-        data = json.loads(file.read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigError(f"{file} is not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{file} is not a JSON object")
-    config = data.get("config", data)
-    if not isinstance(config, dict):
-        raise ConfigError(f"'config' of {file} is not a JSON object")
-    texts = {key: _text(value) for key, value in config.items() if value is not None}
-    return str(data.get("name") or texts.get("name") or ""), texts
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _print_keys(found: list[dict[str, Any]]) -> None:
+    rows = [
+        [
+            each["name"],
+            each["type"],
+            "required" if each["required"] else each["default_value"],
+            each["documentation"],
+        ]
+        for each in found
+    ]
+    print_table(["key", "type", "default", "meaning"], rows)
 
 
 def _ask(

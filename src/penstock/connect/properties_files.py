@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import ConfigError
@@ -14,8 +15,40 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _BLANK = " \t\f"
 
 
+@dataclass(frozen=True)
+class PropertyFile:
+    """The properties of a file, and the line of each key."""
+
+    path: Path
+    values: dict[str, str] = field(repr=False)
+    lines: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def where(self, key: str) -> str:
+        """Return the place of a key, for a message.
+
+        >>> PropertyFile(Path("w.properties"), {"a": "1"}, {"a": 3}).where("a")
+        'w.properties, line 3'
+        """
+        line = self.lines.get(key)
+        return str(self.path) if line is None else f"{self.path}, line {line}"
+
+    def wrong(self, key: str, why: object) -> ConfigError:
+        """Return the error for the value of a key."""
+        return ConfigError(f"{self.where(key)}: {why}")
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """Return the properties of a file."""
+    return read_property_file(path).values
+
+
+def read_property_file(path: Path) -> PropertyFile:
+    """Return the properties of a file with their lines."""
+    return property_file(path, read_configuration(path))
+
+
+def read_configuration(path: Path) -> str:
+    """Return the text of a configuration file."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -23,11 +56,19 @@ def read_properties(path: Path) -> dict[str, str]:
     if len(data) > _LARGEST:
         raise ConfigError(f"{path} has {len(data)} bytes; a property file may have {_LARGEST}")
     try:
-        return parse_properties(data.decode())
+        return data.decode()
     except UnicodeDecodeError:
-        return parse_properties(data.decode("latin-1"))  # what Java wrote before its release 9
+        return data.decode("latin-1")  # what Java wrote before its release 9
+
+
+def property_file(path: Path, text: str) -> PropertyFile:
+    """Return the properties of a text that was read from a file."""
+    try:
+        found = {key: (value, line) for line, key, value in _entries(text)}
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
+    values = {key: value for key, (value, _) in found.items()}
+    return PropertyFile(path, values, {key: line for key, (_, line) in found.items()})
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -36,29 +77,34 @@ def parse_properties(text: str) -> dict[str, str]:
     >>> parse_properties("# a comment\\nname = orders\\ntopics: a,\\\\\\n   b\\nempty\\n")
     {'name': 'orders', 'topics': 'a,b', 'empty': ''}
     """
-    found: dict[str, str] = {}
-    for line in _logical_lines(text):
+    return {key: value for _, key, value in _entries(text)}
+
+
+def _entries(text: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in _logical_lines(text):
         key, value = _split(line)
-        found[_plain(key)] = _plain(value)
-    return found
+        yield number, _plain(key), _plain(value)
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Yield lines without comments; one that ends with a backslash goes on in the next one."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines without comments, numbered; one that ends with a backslash goes on in the next one."""
     pending: str | None = None
-    for raw in re.split(r"\r\n|\r|\n", text):
+    first = 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = raw.lstrip(_BLANK)
-        if pending is None and (not line or line[0] in "#!"):
-            continue
+        if pending is None:
+            first = number
+            if not line or line[0] in "#!":
+                continue
         line = (pending or "") + line
         ends = len(line) - len(line.rstrip("\\"))
         if ends % 2:
             pending = line[:-1]
         else:
             pending = None
-            yield line
+            yield first, line
     if pending:
-        yield pending
+        yield first, pending
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -33,8 +33,7 @@ def test_a_connector_lives_from_create_to_delete(
     assert command("connectors", "pause", "orders").err == "connector orders is to be paused\n"
     shown = command("connectors", "status", "orders").out.splitlines()
     assert [line.split("\t")[:2] for line in shown[1:]] == [
-        ["connector", "PAUSED"],
-        ["task 0", "PAUSED"],
+        ["connector", "PAUSED"],  # no tasks before it ran
     ]
     for action in ("resume", "restart", "stop"):
         assert command("connectors", action, "orders").code == 0
@@ -53,9 +52,10 @@ def test_a_property_file_is_checked_and_created(command: Command, server: Pensto
     )
     wrong = command("connectors", "validate", "wrong.properties")
     assert wrong.code == 2
-    assert [line.split("\t")[0] for line in wrong.out.splitlines()] == ["key", "tasks.max", "topic"]
+    keys = [line.split("\t")[0] for line in wrong.out.splitlines()]
+    assert keys == ["key", "tasks.max", "tasks.max", "topic"]
     refused = command("connectors", "create", "wrong.properties")
-    assert "contains the following 2 error(s)" in refused.err
+    assert "contains the following 3 error(s)" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,54 @@ def test_a_file_that_is_no_connector_is_refused(
 
 def test_classes_are_listed(command: Command, server: PenstockServer) -> None:
     assert "FileStreamSinkConnector\tsink\t4.3.1" in command("connectors", "plugins").out
+
+
+def test_configuration_and_keys_are_shown(
+    command: Command, server: PenstockServer, file: Path
+) -> None:
+    command("connectors", "create", file)
+    assert command("connectors", "config", "orders").out.splitlines()[:3] == [
+        "key\tvalue",
+        "batch.size\t7",
+        "connector.class\tFileStreamSource",
+    ]
+    keys = command("connectors", "plugins", "FileStreamSource").out.splitlines()
+    assert "topic\tSTRING\trequired\tThe topic of the lines." in keys
+    assert "batch.size\tINT\t2000\tThe most lines of one transaction." in keys
+
+
+def test_a_file_may_say_in_which_state_a_connector_begins(
+    command: Command, server: PenstockServer
+) -> None:
+    body = {"name": "a", "config": CONFIG, "initial_state": "STOPPED"}
+    Path("a.json").write_text(json.dumps(body))
+    command("connectors", "create", "a.json")
+    shown = json.loads(command("connectors", "status", "a", "--json").out)
+    assert shown["connector"]["state"] == "STOPPED"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["{}"], "give a partition and its offset, or --from FILE"),
+        (["{oops", "{}"], "'{oops' is not JSON"),
+        (["{}", "4"], "'4' is not a JSON object"),
+        (["--from", "none.json"], "none.json cannot be read: No such file"),
+    ],
+)
+def test_offsets_that_are_not_objects_are_refused(
+    command: Command, own_home: Path, args: list[str], message: str
+) -> None:
+    refused = command("connectors", "offsets", "set", "orders", *args)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_offsets_change_only_while_a_connector_is_stopped(
+    command: Command, server: PenstockServer, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", "localhost:1")
+    command("connectors", "create", file)
+    for change in (["set", "orders", "{}", "{}"], ["reset", "orders", "--yes"]):
+        refused = command("connectors", "offsets", *change)
+        assert "Connectors must be in the STOPPED state" in refused.err

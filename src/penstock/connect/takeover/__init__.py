@@ -1,0 +1,1 @@
+"""Taking connectors over from a running Kafka Connect cluster, with their offsets."""
