@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.connect.common_keys import PREDICATES, TRANSFORMS, VALUE_CONVERTER
-from penstock.connect.config_definition import Key, Type
-from penstock.connect.connector_class import ConnectorClass, Kind
+from penstock.connect.config_definition import Key, Type, not_empty
+from penstock.connect.connector_class import ConnectorClass, Kind, Offsets
 from penstock.connect.connector_config import ConnectorConfig
-from penstock.connect.converters import find_converter
+from penstock.connect.connector_rows import Imported
+from penstock.connect.connectors.file_offsets import offsets_of, positions_of
 
-_LINES = (find_converter("StringConverter").names,)
-_TEXTS = (*_LINES, find_converter("ByteArrayConverter").names)
 _FILE = Key("file", default=None, documentation="The path of the file.", importance="HIGH")
 
 
@@ -24,7 +22,7 @@ class FileStreamSource(ConnectorClass):
     kind: ClassVar[Kind] = "source"
     keys: ClassVar[tuple[Key, ...]] = (
         _FILE,
-        Key("topic", documentation="The topic of the lines.", importance="HIGH"),
+        Key("topic", documentation="The topic of the lines.", importance="HIGH", check=not_empty),
         Key("batch.size", Type.INT, "2000", "The most lines of one transaction.", "LOW"),
     )
 
@@ -32,9 +30,17 @@ class FileStreamSource(ConnectorClass):
         """Return one: a file has one reader."""
         return 1
 
+    def take_over(self, config: ConnectorConfig, offsets: Offsets) -> Offsets:
+        """Return positions of the file by its identity for offsets of Kafka's class."""
+        return positions_of(config["file"], offsets)
+
+    def shown_offsets(self, config: ConnectorConfig, positions: Offsets) -> Offsets:
+        """Return the position of the file under its name."""
+        return offsets_of(config["file"], positions)
+
     def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
-        """Yield that standard input is not read here, and converters that lines do not have yet."""
-        yield from _problems(config, "source")
+        """Yield that standard input is not read here."""
+        yield from _problems(config)
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return a pipeline that reads the lines of the file."""
@@ -46,7 +52,11 @@ class FileStreamSource(ConnectorClass):
             "max_records": config["batch.size"],
             "topic": config["topic"],
         }
-        return {"source": {"files": source}, "sink": {"kafka": config["topic"]}}
+        return {"source": {"files": source}}
+
+    def imported(self, _config: ConnectorConfig) -> Imported:
+        """Return lines of text."""
+        return Imported.lines()
 
 
 class FileStreamSink(ConnectorClass):
@@ -57,29 +67,17 @@ class FileStreamSink(ConnectorClass):
     keys: ClassVar[tuple[Key, ...]] = (_FILE,)
 
     def problems(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
-        """Yield that standard output is not written here, and converters that lines do not have yet."""
-        yield from _problems(config, "sink")
+        """Yield that standard output is not written here."""
+        yield from _problems(config)
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return a pipeline that appends to the file."""
         return {"sink": {"text_file": {"path": config["file"]}}}
 
 
-def _problems(config: ConnectorConfig, use: str) -> Iterator[tuple[str, str]]:
+def _problems(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
     if config["file"] is None:
         yield "file", _needed("file")
-    for key in (TRANSFORMS, PREDICATES):
-        if config[key]:
-            yield key, _not_yet(key, config.get(key), "leave it out")
-    known = _LINES if use == "source" else _TEXTS
-    given = config.get(VALUE_CONVERTER)
-    if given is not None and not any(given in short for short in known):
-        names = ", ".join(short[0] for short in known)
-        yield VALUE_CONVERTER, _not_yet(VALUE_CONVERTER, given, f"lines have {names}")
-
-
-def _not_yet(key: str, given: object, what: str) -> str:
-    return f"Invalid value {given} for configuration {key}: this connector has no such part here; {what}"
 
 
 def _needed(key: str) -> str:

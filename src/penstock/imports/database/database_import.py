@@ -12,6 +12,7 @@ from typing_extensions import Self
 from penstock.encode.format_options import JSON_FORMAT, FormatChoice
 from penstock.imports.database.database_part import DatabasePart, Reading
 from penstock.imports.database.database_system import DatabaseSystem
+from penstock.imports.database.number_types import Numbers
 from penstock.imports.database.table_range import INCREMENTING, TIMESTAMP, OrderColumn, Relation
 from penstock.pipeline.importing import Import, System
 from penstock.pipeline.names import ColumnNames
@@ -75,10 +76,17 @@ class DatabaseImport(Import):
     )
     key: ColumnNames | None = Field(
         default=None,
-        description="The columns that are the record's key; default: the primary key of the table.",
+        description="The columns that are the record's key; default: the primary key of the table; `[]`: "
+        "records have no key.",
     )
     value_format: FormatChoice = Field(default=JSON_FORMAT, description="The format of the value.")
     key_format: FormatChoice = Field(default=JSON_FORMAT, description="The format of the key.")
+    numbers: Numbers = Field(
+        default="exact",
+        description="Types of numbers with declared digits, as `numeric(8, 2)`: exact: decimals. whole: "
+        "those without digits after the point are whole numbers. best_fit: the same, and the others are "
+        "floating-point numbers.",
+    )
     delay: Duration | None = Field(
         default=None,
         ge=0,
@@ -141,12 +149,10 @@ class DatabaseImport(Import):
     def _fits_together(self) -> Self:
         self._check_origin()
         self._check_mode()
-        if self.key_format.name != "json" and not self.key and self.query:
+        if self.key_format.name != "json" and self.key is None and self.query:
             raise ValueError(
                 "'key_format' is given, and a query has no key of its own: name its 'key'"
             )
-        if self.key == []:
-            raise ValueError("'key' names no column; leave it out for the primary key")
         return self
 
     def _check_origin(self) -> None:
@@ -190,9 +196,10 @@ class DatabaseImport(Import):
         reading = Reading(
             read_address(self.url, self.password),
             self._order,
-            tuple(self.key) if self.key else None,
+            tuple(self.key) if self.key is not None else None,
             self.value_format,
             self.key_format,
+            self.numbers,
         )
 
         def topic(relation: Relation) -> str:

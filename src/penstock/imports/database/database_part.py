@@ -10,6 +10,7 @@ from importlib import import_module
 from penstock.encode.format_options import FormatChoice
 from penstock.errors import ConfigError, TransientError, missing_extra, nearest
 from penstock.imports.database.database_client import DatabaseClient
+from penstock.imports.database.number_types import Numbers, fitted
 from penstock.imports.database.record_building import RecordBuilder
 from penstock.imports.database.row_readers import (
     SERVER,
@@ -57,6 +58,7 @@ class Reading:
     key: tuple[str, ...] | None
     value_format: FormatChoice
     key_format: FormatChoice
+    numbers: Numbers = "exact"
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ class DatabasePart(Part):
             columns = client.columns(self.relation)
             key = record_key_of(client, self.relation, self.reading)
             formats = {"value": self.reading.value_format, "key": self.reading.key_format}
-            builder = RecordBuilder(columns, key, formats, self.topic)
+            made = [fitted(column, self.reading.numbers) for column in columns]
+            builder = RecordBuilder(made, key, formats, self.topic)
             require_columns(self.relation, self.reading.order, columns)
             yield self._reader(OpenRows(client, self.relation, columns, builder), position)
 

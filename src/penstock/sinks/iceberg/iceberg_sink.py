@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 from pyspark.sql import SparkSession
@@ -50,6 +51,12 @@ class IcebergSink(LakeSink):
         description="A folder or a URI that holds tables. Without it the table is in a catalog that "
         "`spark.conf` sets up, as in `spark.sql.catalog.lake: org.apache.iceberg.spark.SparkCatalog`.",
     )
+    catalog: dict[str, str] = Field(
+        default_factory=dict,
+        description="Instead of `warehouse`: settings of the table's catalog, as in `{type: rest, uri: "
+        '"http://host:8181", warehouse: sales}`; their names are those that Spark has below '
+        "`spark.sql.catalog.NAME.`.",
+    )
     partition_by: Partitions = Field(
         default_factory=list,
         description="What divides the table: columns, or years, months, days or hours of one, as in "
@@ -58,10 +65,14 @@ class IcebergSink(LakeSink):
 
     @model_validator(mode="after")
     def _catalog_where_needed(self) -> IcebergSink:
-        if self.warehouse is None and self.table.count(".") < 2:
+        if self.warehouse is not None and self.catalog:
             raise ValueError(
-                f"table {self.table!r} has no catalog: give 'warehouse' (a folder or a URI), or the "
-                "name of a catalog of 'spark.conf' first, as in 'lake.sales.trades'"
+                "'warehouse' and 'catalog' are both given: put the warehouse into the catalog"
+            )
+        if self.warehouse is None and not self.catalog and self.table.count(".") < 2:
+            raise ValueError(
+                f"table {self.table!r} has no catalog: give 'warehouse' (a folder or a URI), 'catalog' "
+                "(settings), or the name of a catalog of 'spark.conf' first, as in 'lake.sales.trades'"
             )
         return self
 
@@ -76,6 +87,8 @@ class IcebergSink(LakeSink):
         parts = self.table.split(".")
         if self.warehouse is not None:
             parts = [_folder_catalog(spark, for_spark(spark, self.warehouse)), *parts]
+        elif self.catalog:
+            parts = [_catalog(spark, self.catalog), *parts]
         elif spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:
             raise ConfigError(
                 f"the sink 'iceberg' writes to {self.table!r}, and there is no catalog {parts[0]!r}: set "
@@ -104,14 +117,15 @@ class IcebergSink(LakeSink):
 
 def _folder_catalog(spark: SparkSession, warehouse: str) -> str:
     """Make a catalog over a folder known to the session; return its name."""
-    name = f"penstock_{hashlib.sha256(warehouse.encode()).hexdigest()[:12]}"
-    settings = {
-        f"spark.sql.catalog.{name}": _CATALOG,
-        f"spark.sql.catalog.{name}.type": "hadoop",
-        f"spark.sql.catalog.{name}.warehouse": warehouse,
-        # Other processes write too: a table is loaded again for each statement.
-        f"spark.sql.catalog.{name}.cache-enabled": "false",
-    }
-    for key, value in settings.items():
-        spark.conf.set(key, value)
+    return _catalog(spark, {"type": "hadoop", "warehouse": warehouse}, warehouse)
+
+
+def _catalog(spark: SparkSession, settings: Mapping[str, str], identity: str = "") -> str:
+    """Make a catalog with these settings known to the session; return its name."""
+    text = identity or "\n".join(f"{key}={settings[key]}" for key in sorted(settings))
+    name = f"penstock_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    spark.conf.set(f"spark.sql.catalog.{name}", _CATALOG)
+    # Other processes write too: a table is loaded again for each statement.
+    for key, value in {**settings, "cache-enabled": "false"}.items():
+        spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
     return name

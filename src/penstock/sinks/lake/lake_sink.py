@@ -54,6 +54,12 @@ class LakeSink(KeyedSink):
     properties: dict[str, str] = Field(
         default_factory=dict, description="Properties of the table, given to it when it is made."
     )
+    create: bool = Field(default=True, description="Whether a table that is missing is made.")
+    evolve: bool = Field(
+        default=True,
+        description="Whether the table gains the columns and the wider types that the rows have; if not, "
+        "such rows are refused when the pipeline starts.",
+    )
     compact: LakeCompaction | None = Field(
         default=None,
         description="Join small files between two batches, as in `{every: 1h}`; default: never.",

@@ -105,6 +105,11 @@ class LakeWriter(Writer["LakeSink"]):
         self._compacted_at = time.monotonic()
 
     def _create(self, table: LakeTable, stored: StructType) -> None:
+        if not self.sink.create:
+            raise ConfigError(
+                f"{table.named} does not exist, and 'create' is false: create it for the columns "
+                f"{stored.simpleString()[7:-1]}, or set 'create: true'"
+            )
         for column in self.sink.divided_by():
             if column not in stored.names:
                 raise ConfigError(
@@ -116,6 +121,12 @@ class LakeWriter(Writer["LakeSink"]):
 
     def _follow(self, table: LakeTable, stored: StructType) -> None:
         change = evolution(table.schema(), stored, table.named)
+        if change and not self.sink.evolve:
+            names = ", ".join(field.name for field in (*change.added, *change.widened))
+            raise ConfigError(
+                f"{table.named} lacks columns or types of the rows ({names}), and 'evolve' is false: "
+                "alter the table, leave the columns out in a step, or set 'evolve: true'"
+            )
         if change:
             self.sink.check(change, table)
             table.evolve(change)
