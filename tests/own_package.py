@@ -11,6 +11,7 @@ import pytest
 
 from penstock.pipeline import registry
 
+_GROUP = r'\[project\.entry-points\."([\w.]+)"\]\n((?:"[^\n]+\n)+)'
 PACKAGE = Path(__file__).parents[1] / "examples" / "components"
 
 
@@ -18,18 +19,22 @@ PACKAGE = Path(__file__).parents[1] / "examples" / "components"
 def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Do what pip does with the package: write its metadata, with the entry points of its project."""
     project = (PACKAGE / "pyproject.toml").read_text()
-    entries = re.findall(r'^"(\w+\.\w+)" = "([\w.:]+)"$', project, re.MULTILINE)
+    listed = "\n".join(map(_entries, re.findall(_GROUP, project)))
     info = folder / "acme_components-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-components\nVersion: 1.0\n")
-    listed = "".join(f"{name} = {target}\n" for name, target in entries)
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{listed}")
+    (info / "entry_points.txt").write_text(listed)
     with monkeypatch.context() as path:
         path.syspath_prepend(folder)
         path.syspath_prepend(PACKAGE)
         _forget_components()
         yield
     _forget_components()
+
+
+def _entries(group: tuple[str, str]) -> str:
+    name, lines = group
+    return f"[{name}]\n{lines.replace(chr(34), '')}"
 
 
 def _forget_components() -> None:

@@ -67,13 +67,15 @@ class Problem:
 
 
 class DefinitionError(ConfigError):
-    """A pipeline definition that cannot be run, with all its problems at once."""
+    """The definition of a pipeline or a flow that cannot be run, with all its problems at once."""
 
-    def __init__(self, problems: Sequence[Problem], origin: str = "pipeline") -> None:
+    def __init__(
+        self, problems: Sequence[Problem], origin: str = "pipeline", what: str = "pipeline"
+    ) -> None:
         self.problems = list(problems)
         self.origin = origin
         lines = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{origin} is not a valid pipeline:\n{lines}")
+        super().__init__(f"{origin} is not a valid {what}:\n{lines}")
 
 
 class NotFoundError(ConfigError):

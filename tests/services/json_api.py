@@ -102,7 +102,7 @@ def _handler(api: JsonApi) -> type[BaseHTTPRequestHandler]:
             with suppress(ConnectionError):  # a client that did not wait
                 self.wfile.write(answer.data)
 
-        do_GET = do_POST = _answer  # noqa: N815 - the names of http.server
+        do_GET = do_POST = do_PUT = _answer  # noqa: N815 - the names of http.server
 
         def log_message(self, *_: Any) -> None:
             """Write nothing."""

@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from penstock.cli.main import EXIT_CODES, app
+from penstock.flows import parse_flow
 from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
 
@@ -44,6 +45,14 @@ def test_the_component_pages_are_those_that_the_models_give() -> None:
     assert found == expected, "run: .venv/bin/python scripts/component-docs"
 
 
+def test_the_tables_of_connectors_are_those_that_the_classes_give() -> None:
+    made = script("connect-classes")
+
+    written = (ROOT / "docs/connect-classes.md").read_text()
+    assert written == made.page(), "run: .venv/bin/python scripts/connect-classes"
+    assert made.block() in (ROOT / "docs/connect.md").read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
@@ -56,7 +65,8 @@ def test_every_definition_in_the_text_is_valid(page: Path, monkeypatch: Any) -> 
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     for text in YAML.findall(page.read_text()):
         if text.startswith("name:"):
-            assert parse_pipeline(text, origin=shown(page)).name
+            parse = parse_flow if "\ntrigger:" in text else parse_pipeline
+            assert parse(text, origin=shown(page)).name
 
 
 def test_the_page_about_the_command_line_has_every_command_and_exit_code() -> None:

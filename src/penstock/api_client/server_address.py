@@ -89,6 +89,7 @@ class Credentials:
     token: str = field(repr=False)
     user: str | None = None
     id: str | None = None
+    scheme: str = "Bearer"
 
 
 def find_credentials(address: ServerAddress) -> Credentials | None:
@@ -111,7 +112,12 @@ def store_credentials(url: str, credentials: Credentials) -> Path:
     """Store the token of a server in a file that only its owner may read; return the file."""
     remember_secret(credentials.token)
     file = _file_of(url)
-    content = {"url": url, **vars(credentials)}
+    content = {
+        "url": url,
+        "token": credentials.token,
+        "user": credentials.user,
+        "id": credentials.id,
+    }
     try:
         make_private(config_dir() / "tokens")
         # A temporary file has the mode 0600; readers see the old content or the new one.

@@ -166,7 +166,7 @@ class ServerClient:
         target = urlsplit(self.address.url).path + path + (f"?{urlencode(pairs)}" if pairs else "")
         own = {"Accept": JSON, **headers}
         if self.credentials is not None:
-            own["Authorization"] = f"Bearer {self.credentials.token}"
+            own["Authorization"] = f"{self.credentials.scheme} {self.credentials.token}"
         if body is not None:
             own.setdefault("Content-Type", JSON)
         return _Request(method, target, own, _encoded(body))

@@ -68,6 +68,13 @@ COMMANDS = {
     "connectors": Entry(
         "penstock.cli.connector_commands:app", "Connectors of Kafka Connect on a server."
     ),
+    "connect": Entry(
+        "penstock.cli.connect_commands:app",
+        "Workers from Kafka Connect's property files; import of a Connect cluster.",
+    ),
+    "flows": Entry(
+        "penstock.cli.flow_commands:app", "Flows: messages through steps to other systems.", True
+    ),
     "mirror": Entry("penstock.cli.mirror_commands:app", "Copy topics from one cluster to another."),
     "acls": Entry("penstock.cli.acl_commands:app", "List, add and remove ACLs.", True),
     "cluster": Entry(

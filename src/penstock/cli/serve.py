@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import Annotated
@@ -17,6 +17,7 @@ from penstock.cli.interrupts import INTERRUPTED
 from penstock.cli.output import say
 from penstock.cli.serve_options import ServeOptions, merged, require_worker
 from penstock.cli.worker_commands import KeysOption, StateOption, StoreOption
+from penstock.connect.worker_settings import worker_from_environment
 from penstock.control.places import KEYS, STORE, open_store, store_place
 from penstock.control.store import ControlStore
 from penstock.errors import TerminalError
@@ -89,7 +90,13 @@ def serve(
             tuple(allowed_host or ()), login, memory, tuple(conf or ()), registry,
         )
     )  # fmt: skip
-    tls, settings, subjects = options.tls(), options.settings(), options.registry_options()
+    run_server(options, access_log=access_log)
+
+
+def run_server(options: ServeOptions, *, access_log: bool = False) -> None:
+    """Serve the API, and supervise worker processes, until a signal ends it."""
+    tls, subjects = options.tls(), options.registry_options()
+    settings = replace(options.settings(), connect=worker_from_environment())
     if settings.workers:
         require_worker()
     with (

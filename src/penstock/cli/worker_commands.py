@@ -80,6 +80,7 @@ def worker(
         context.obj = (store, keys)
         return
     from penstock.cli.pipelines import spark_options  # noqa: PLC0415
+    from penstock.connect.worker_settings import worker_from_environment  # noqa: PLC0415
     from penstock.embedded import jars  # noqa: PLC0415
     from penstock.engine import spark_session, stop_session  # noqa: PLC0415
     from penstock.worker.starting import Starting  # noqa: PLC0415
@@ -90,7 +91,7 @@ def worker(
     settings = [*inherited_conf(), *(conf or [])]
     opened = open_store(store, keys, lease)
     fetch_shown(jars.SPARK_GROUPS)
-    one = Worker(opened, Starting(opened, state))
+    one = Worker(opened, Starting(opened, state, connect=worker_from_environment()))
     with interruptible() as interrupted, one.lines.collecting():
         try:
             spark_session(spark_options(master, memory, settings))

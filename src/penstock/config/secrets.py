@@ -63,9 +63,9 @@ def mask(text: str) -> str:
     'postgresql://app:********@db/orders?sslpassword=********&connect_timeout=5'
     """
     text = without_secrets(text)
-    for secret in tuple(_known):
-        if secret in text:
-            text = text.replace(secret, MASK)
+    # The longest first: one that contains another would keep its end.
+    for secret in sorted((each for each in tuple(_known) if each in text), key=len, reverse=True):
+        text = text.replace(secret, MASK)
     return text
 
 

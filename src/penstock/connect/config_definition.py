@@ -10,6 +10,7 @@ from typing import Any
 
 HIDDEN = "[hidden]"
 _INTEGERS = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
+_TRIMMED = "".join(map(chr, range(33)))
 _INTEGER = re.compile(r"[+-]?\d+")
 
 
@@ -94,7 +95,7 @@ class Key:
             )
         elif self.default is not None:
             value = self.parsed(self.default)
-        if self.check is not None and not (errors and value is None):
+        if self.check is not None:
             try:
                 why = self.check(value)
             except ConfigError as error:
@@ -190,7 +191,7 @@ def as_text(value: Any, kind: Type) -> str | None:
 
 
 def _parsed(name: str, kind: Type, text: str) -> Any:
-    plain = text.strip()
+    plain = trimmed(text)
     match kind:
         case Type.PASSWORD:
             return text
@@ -212,6 +213,15 @@ def _parsed(name: str, kind: Type, text: str) -> Any:
             return re.split(r"\s*,\s*", plain) if plain else []
         case _:
             return plain
+
+
+def trimmed(text: str) -> str:
+    """Return a text without blanks and control characters at its ends, as Java trims it.
+
+    >>> trimmed(" a\\x07"), trimmed("a\\xa0")
+    ('a', 'a\\xa0')
+    """
+    return text.strip(_TRIMMED)
 
 
 def _shown(value: object) -> str:
@@ -259,7 +269,7 @@ def one_of_any_case(*names: str) -> Check:
 
 def not_empty(value: Any) -> str | None:
     """Refuse an empty text."""
-    return "String may not be empty" if value == "" else None
+    return "String must be non-empty" if value == "" else None
 
 
 def printable(value: Any) -> str | None:

@@ -135,6 +135,13 @@ class Converters:
     header: Chosen
     notes: tuple[str, ...] = ()
 
+    @property
+    def options(self) -> tuple[ConverterOptions, ConverterOptions]:
+        """Return the options for keys and for values."""
+        key, value = self.key.options, self.value.options
+        assert key is not None and value is not None  # noqa: S101 - only headers may have none
+        return key, value
+
 
 def for_connector(config: Config, worker_defaults: Config) -> Converters:
     """Return the converters of a connector; raise ConfigError where there is none, or a key is wrong.

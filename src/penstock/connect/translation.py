@@ -2,66 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.connect.common_keys import (
-    CONNECTOR_CLASS,
-    DEAD_LETTERS,
-    KEY_CONVERTER,
-    TOLERANCE,
-    TOPICS,
-    TOPICS_REGEX,
-    VALUE_CONVERTER,
-)
+from penstock.config import resolve_references
+from penstock.connect.common_keys import CONNECTOR_CLASS, KEY_CONVERTER, VALUE_CONVERTER
 from penstock.connect.connector_class import Catalog
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.converters import for_connector
+from penstock.connect.error_handling import error_handling
+from penstock.connect.sink_pipeline import sink_pipeline
+from penstock.connect.source_pipeline import source_pipeline
+from penstock.connect.transforms.configured_chain import configured_chain
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER_CONVERTERS = {KEY_CONVERTER: STRING, VALUE_CONVERTER: STRING}
 """The converters of connectors that name none."""
+# Others, as ${topic}, are those of connectors and transforms.
+_REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
 
 
 def definition_of(
-    pipeline: str, connector: str, given: Mapping[str, str], catalog: Catalog
+    pipeline: str,
+    connector: str,
+    given: Mapping[str, str],
+    catalog: Catalog,
+    worker: Mapping[str, str] = WORKER_CONVERTERS,
 ) -> dict[str, Any]:
-    """Return the definition of the pipeline that a connector runs as.
+    """Return the definition of the pipeline that a connector runs as: options of `Pipeline`.
+
+    `worker` has the converters of connectors that name none.
 
     >>> from penstock.connect.connectors import CATALOG
     >>> sink = {"connector.class": "FileStreamSink", "topics": "a,b", "file": "/tmp/out"}
     >>> made = definition_of("out", "out", {"name": "out", **sink}, CATALOG)
-    >>> made["group"], made["source"], made["dead_letters"]
-    ('connect-out', {'kafka': {'topics': ['a', 'b']}}, {'stop': {}})
+    >>> made["group"], made["source"], made["dead_letters"].tolerance
+    ('connect-out', {'kafka': {'topics': ['a', 'b']}}, 'none')
     """
+    given = with_references(given)
     kind = catalog.find(given[CONNECTOR_CLASS])
     config = ConnectorConfig(given, kind.definition())
-    made = {"name": pipeline, **kind().pipeline(config)}
-    if kind.kind == "source":
-        return made
-    common = {
-        "group": f"connect-{connector}",
-        "source": {"kafka": _topics(config)},
-        "decode": _decode(given),
-        **_errors(config),
+    converters = for_connector(given, worker)
+    chain = configured_chain(given)
+    made = (
+        source_pipeline(pipeline, kind, config, converters, chain)
+        if kind.kind == "source"
+        else sink_pipeline(connector, kind, config, converters, chain)
+    )
+    errors = error_handling(connector, kind, config, converters, chain)
+    return {"name": pipeline, **errors, **made}
+
+
+def with_references(given: Mapping[str, str]) -> dict[str, str]:
+    """Return a configuration with the values of its references to variables and files.
+
+    >>> with_references({"a": "${env:PENSTOCK_NO_SUCH:-x} ${topic}"})
+    {'a': 'x ${topic}'}
+    """
+    return {
+        key: _REFERENCE.sub(lambda found, key=key: _value(key, found[0]), text)  # type: ignore[misc]
+        for key, text in given.items()
     }
-    return {**common, **made}
 
 
-def _topics(config: ConnectorConfig) -> dict[str, Any]:
-    if topics := config[TOPICS]:
-        return {"topics": topics}
-    return {"pattern": config[TOPICS_REGEX]}
-
-
-def _decode(given: Mapping[str, str]) -> Any:
-    options = for_connector(given, WORKER_CONVERTERS).value.options
-    return "raw" if options is not None and options.form == "bytes" else "text"
-
-
-def _errors(config: ConnectorConfig) -> dict[str, Any]:
-    """Return what becomes of bad records: the first one ends the connector, or they are left out."""
-    if config[TOLERANCE] == "none":
-        return {"dead_letters": {"stop": {}}, "restart": {"limit": 0}}
-    letters = config[DEAD_LETTERS]
-    return {"dead_letters": letters or {"discard": {}}}
+def _value(key: str, reference: str) -> str:
+    return str(resolve_references({key: reference})[key])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.connect.combined_problems import combined_problems
 from penstock.connect.common_keys import (
     CONNECTOR_CLASS,
     DEAD_LETTERS,
@@ -13,9 +14,17 @@ from penstock.connect.common_keys import (
     TOPICS,
     TOPICS_REGEX,
 )
-from penstock.connect.config_definition import Checked
+from penstock.connect.config_definition import Checked, Key
 from penstock.connect.connector_class import Catalog, ConnectorClass
 from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.plugin_checks import (
+    CONVERTER_KEYS,
+    class_errors,
+    converter_class,
+    converter_keys,
+)
+from penstock.connect.transforms.plugin_keys import list_errors, plugin_keys
+from penstock.connect.unused_keys import unused_keys
 
 _HEAD = "Connector configuration is invalid and contains the following {count} error(s):"
 _FOOT = (
@@ -31,6 +40,8 @@ class Validation:
     name: str
     checked: tuple[Checked, ...]
     groups: tuple[str, ...]
+    # Keys that have no effect, each with a text that says so.
+    warnings: tuple[tuple[str, str], ...] = ()
 
     @property
     def errors(self) -> list[str]:
@@ -57,15 +68,46 @@ def validate(catalog: Catalog, given: Mapping[str, str]) -> Validation:
     name = given[CONNECTOR_CLASS]
     kind = catalog.find(name)
     config = ConnectorConfig(given, kind.definition())
-    found = dict(config.checked)
+    found = {each.key.name: each for each in _every_key(kind, config)}
     for key, error in _problems(kind(), config):
-        found[key] = found[key].with_error(error)
-    return Validation(name, tuple(found.values()), tuple(config.definition.groups))
+        found[key] = found.get(key, _undefined(key)).with_error(error)
+    checked = tuple(found.values())
+    if not any(each.errors for each in checked):
+        for key, error in combined_problems(kind, config):
+            found[key] = found[key].with_error(error)
+    groups = dict.fromkeys(each.key.group for each in checked if each.key.group is not None)
+    warnings = (*kind().warnings(config), *unused_keys(config))
+    return Validation(name, tuple(found.values()), tuple(groups), warnings)
+
+
+def _every_key(kind: type[ConnectorClass], config: ConnectorConfig) -> Iterator[Checked]:
+    """Yield all keys in Connect's order: common, transforms and predicates, own, converters."""
+    own = {key.name for key in kind.keys}
+    yield from (_as_class(each, config) for n, each in config.checked.items() if n not in own)
+    yield from plugin_keys(config.given)
+    yield from (each for name, each in config.checked.items() if name in own)
+    yield from converter_keys(config.given)
+
+
+def _as_class(checked: Checked, config: ConnectorConfig) -> Checked:
+    """Return the key of a converter with the whole name of its class."""
+    found = converter_class(config.given, checked.key.name) if checked.value else None
+    if checked.key.name not in CONVERTER_KEYS or found is None:
+        return checked
+    return replace(checked, value=found.name)
+
+
+def _undefined(key: str) -> Checked:
+    """Return a key that the class does not have; its value is not shown."""
+    return Checked(Key(key, default=None, documentation="Refused: see the errors."), None)
 
 
 def _problems(kind: ConnectorClass, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
     if kind.kind == "sink":
         yield from _topic_problems(config)
+    yield from kind.refusals(config)
+    yield from list_errors(config.given).items()
+    yield from class_errors(config.given)
     if not config.checked[NAME].errors:
         yield from kind.problems(config)
 
@@ -79,12 +121,14 @@ def _topic_problems(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
         wrong = f"Must configure one of {TOPICS} or {TOPICS_REGEX}"
     if wrong:
         yield from ((key, wrong) for key in (TOPICS, TOPICS_REGEX))
+    if len({*topics}) < len(topics):
+        yield TOPICS, f"Configuration '{TOPICS}' values must not be duplicated."
     letters = config[DEAD_LETTERS]
     if letters and letters in topics:
         yield (
             TOPICS,
             f"The DLQ topic '{letters}' may not be included in the list of topics "
-            f"('{TOPICS}={','.join(topics)}') consumed by the connector",
+            f"('{TOPICS}=[{', '.join(topics)}]') consumed by the connector",
         )
 
 

@@ -18,7 +18,7 @@ from penstock.decode.workers import ArrowDecode, with_origin
 from penstock.errors import ConfigError
 from penstock.formats.connect.converter_options import ConverterOptions
 from penstock.formats.connect.schema import Schema
-from penstock.pipeline import FAILED, ORIGIN, Decode
+from penstock.pipeline import FAILED, ORIGIN, Decode, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -59,6 +59,14 @@ class ConnectDecode(Decode):
         "on with them; `fail`: it stops.",
     )
 
+    def placed(self, source: Source, connection: Connection) -> ConnectDecode:
+        """Return the decode with the cluster and, where the source has one, the pattern of the topics."""
+        given = {
+            "connection": self.connection or connection,
+            "pattern": self.pattern or source.topic_pattern(),
+        }
+        return self.model_copy(update=given)
+
     def bind(self, topics: Sequence[str], _part: str = "value") -> BoundConnectDecode:
         """Return the decode with the schemas that keys and values have now."""
         where = topics or self.pattern or ()
@@ -66,8 +74,14 @@ class ConnectDecode(Decode):
         return BoundConnectDecode(
             key_part=bound_part(self.key, "key", sampling),
             value_part=bound_part(self.value, "value", sampling),
-            options=self.identity(),
+            options=self._options(),
         )
+
+    def _options(self) -> str:
+        """Return the options that change which records fail."""
+        kept = {"key", "value", "evolve"}
+        options = self.model_dump_json(by_alias=True, exclude_defaults=True, include=kept)
+        return f"{self.name}: {options}"
 
     def decode(self, _records: DataFrame) -> DataFrame:
         """Raise: the schemas are not known yet."""
@@ -96,6 +110,11 @@ class BoundConnectDecode(ArrowDecode):
     def value_schema(self) -> Schema | None:
         """Return the schema of the column `value`; None for JSON text."""
         return self.value_part.schema
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Return which of key and value have a schema that no record has shown yet."""
+        return frozenset(name for name, part in self._parts.items() if part.is_unknown)
 
     @property
     def _parts(self) -> dict[str, Part]:

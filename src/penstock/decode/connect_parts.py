@@ -61,6 +61,8 @@ class Part:
     bad: Callable[[Column], Column] | None = None
     # What of the part changes which records fail.
     identity: str = ""
+    # Whether records have their schemas with them, and there is none yet.
+    is_unknown: bool = False
 
     @property
     def type(self) -> DataType:
@@ -107,7 +109,8 @@ def _with_schemas(options: ConverterOptions, part: str, sampling: Sampling) -> P
         )
     found = newest_schema(sampling.connection, sampling.topics, part)
     plan = EnvelopePlan(found.schema, options.replace_null, sampling.evolves, found.ends)
-    return Part(found.schema, partial(envelope_reader, plan), identity=f"{found.schema}")
+    make = partial(envelope_reader, plan)
+    return Part(found.schema, make, identity=f"{found.schema}", is_unknown=found.schema is None)
 
 
 def _registered(options: ConverterOptions, part: str, sampling: Sampling) -> Part:

@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from penstock.encode.column_bytes import Encode, where_valid
 from penstock.encode.csv_encode import csv_encode
-from penstock.encode.format_options import CsvFormat, FormatChoice
+from penstock.encode.format_options import ConverterFormat, CsvFormat, FormatChoice
 from penstock.encode.message_encodes import arrow_encode, dolphindb_encode
 from penstock.encode.primitive_encodes import PRIMITIVES, primitive_encode
 from penstock.encode.schema_registration import Target
 from penstock.errors import missing_extra
+from penstock.formats.connect.arrow_types import arrow_type, schema_of
+from penstock.formats.connect.converter_options import ConverterOptions
 
 
 def column_encode(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Encode:
@@ -30,6 +32,8 @@ def column_encode(chosen: FormatChoice, type_: pa.DataType, target: Target) -> E
 
 
 def _encode(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Encode:
+    if isinstance(chosen, ConverterFormat):
+        return _converted(chosen.connect, type_, target)
     if chosen.registered:
         return _registered(chosen, type_, target)
     if chosen.name in PRIMITIVES:
@@ -42,6 +46,14 @@ def _encode(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Encode:
         "dolphindb": lambda: dolphindb_encode(type_, target.path),
     }
     return makers[chosen.name]()
+
+
+def _converted(options: ConverterOptions, type_: pa.DataType, target: Target) -> Encode:
+    from penstock.encode.connect_encodes import converter_encode  # noqa: PLC0415 - it uses this module
+
+    schema = schema_of(type_)
+    encode, wanted = converter_encode(options, schema, target), arrow_type(schema)
+    return lambda column: encode(column if column.type == wanted else column.cast(wanted))
 
 
 def _registered(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Encode:
@@ -59,4 +71,5 @@ def _registered(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Enc
 
 def takes_one_column(chosen: FormatChoice) -> bool:
     """Return whether a format writes one value, never a row."""
-    return chosen.name in PRIMITIVES
+    form = chosen.connect.form if isinstance(chosen, ConverterFormat) else chosen.name
+    return form in PRIMITIVES

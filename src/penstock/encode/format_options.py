@@ -18,6 +18,7 @@ from pydantic import model_serializer as serializes
 
 from penstock.config.models import SafeModel
 from penstock.errors import nearest
+from penstock.formats.connect.converter_options import ConverterOptions
 from penstock.formats.registry.registry_options import RegistryOptions
 
 BareName = Literal[
@@ -160,6 +161,22 @@ class FormatChoice(SafeModel):
     def registered(self) -> RegistryFormatOptions | None:
         """Return the options of a format with a registry; None for the others."""
         return self.avro or self.protobuf or self.json_schema
+
+
+class ConverterFormat(FormatChoice):
+    """A converter of Kafka Connect: connectors have it as a format, definitions cannot name it."""
+
+    connect: ConverterOptions
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return given
+
+    @property
+    def name(self) -> str:
+        """Return the name of the format."""
+        return "connect"
 
 
 JSON_FORMAT = FormatChoice(bare="json")

@@ -33,6 +33,5 @@ def import_plan(pipeline: Pipeline) -> ImportPlan | None:
     whole = pipeline.imported()
     if not isinstance(whole.source, Import):
         return None
-    letters = whole.dead_letters
-    topic = str(getattr(letters, "topic", "")) if letters else dead_letters_of(whole.name)
+    topic = getattr(whole.dead_letters, "topic", None) or dead_letters_of(whole.name)
     return ImportPlan(whole.source, None if whole.only_imports else whole, topic)

@@ -79,6 +79,10 @@ class Source(Component):
     def named_topics(self) -> list[str]:
         """Return the topics that it names; none if it reads topics that match a pattern."""
 
+    def topic_pattern(self) -> str | None:
+        """Return the pattern of its topics' names; None if it names them."""
+        return None
+
     @property
     @abstractmethod
     def may_skip(self) -> bool:
@@ -115,6 +119,10 @@ class Decode(Component):
     kind = "decode"
     # Whether it can be part of a stream in real-time mode: in Java, and with no bad record to put aside.
     in_real_time: ClassVar[bool] = False
+
+    def placed(self, _source: Source, _connection: Connection) -> Decode:
+        """Return the decode for this source of a cluster; one that looks at records there keeps both."""
+        return self
 
     def bind(self, _topics: Sequence[str], _part: str = "value") -> Decode:
         """Return the decode as one attempt has it; one that reads a schema first returns a copy with it.
@@ -159,6 +167,10 @@ class Step(Component):
     def traces_in_bulk(self) -> bool:
         """Return whether `traced` costs no more than `apply`: refused rows are found by it then."""
         return False
+
+    def behind(self, _decode: Decode) -> Step:
+        """Return the step as one attempt has it; one that needs the decode's schemas returns a copy."""
+        return self
 
     def bind(self) -> BoundStep:
         """Return the step as a run has it; one that reads something first returns a class of its own."""
@@ -222,6 +234,11 @@ class Sink(Component):
     python_tasks: ClassVar[frozenset[Delivery]] = frozenset()
     # Whether what it writes is named by the batch's label with every delivery: epochs must differ then.
     names_by_label: ClassVar[bool] = False
+
+    @property
+    def stores_nothing(self) -> bool:
+        """Return whether dead letters that go to it are kept nowhere, as a connector may want it."""
+        return False
 
     def delivery_obstacle(self, delivery: Delivery) -> str | None:
         """Return why it cannot promise a delivery; None where it can."""

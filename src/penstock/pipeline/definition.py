@@ -183,6 +183,10 @@ class Pipeline(SafeModel):
                 f"{source.why_not}; it can promise {can}",
             )
         letters = self.dead_letters
+        if letters and letters.stores_nothing:
+            letters = (
+                None  # what the import itself cannot read still goes to the topic of dead letters
+            )
         if letters and not (letters.name == "kafka" and letters.model_fields_set <= {"topic"}):
             raise PydanticCustomError(
                 "dead_letters",

@@ -221,6 +221,10 @@ class Import(Source):
         """Return its topic."""
         return self._log_source.named_topics() if self.topic else []
 
+    def topic_pattern(self) -> str | None:
+        """Return the pattern of its topics' names, where parts have topics of their own."""
+        return self._log_source.topic_pattern() if self.topic else None
+
     @property
     def may_skip(self) -> bool:
         """Return False: what was removed before it was read is lost."""

@@ -35,7 +35,7 @@ def parse_pipeline(text: str, origin: str = "definition") -> Pipeline:
     >>> parse_pipeline("name: t\\nsource: {kafka: {topics: t}}\\nsink: console").name
     't'
     """
-    value, lines = _with_lines(text, origin)
+    value, lines = with_lines(text, origin)
     if not isinstance(value, dict):
         raise DefinitionError(
             [Problem((), "a definition is a mapping with name, source and sink", 1)], origin
@@ -43,7 +43,7 @@ def parse_pipeline(text: str, origin: str = "definition") -> Pipeline:
     try:
         return Pipeline(**dict(_filled_in(value)))
     except DefinitionError as error:
-        placed = [replace(problem, line=_line(problem.path, lines)) for problem in error.problems]
+        placed = [replace(problem, line=line_of(problem.path, lines)) for problem in error.problems]
         raise DefinitionError(
             sorted(placed, key=lambda problem: problem.line or 0), origin
         ) from None
@@ -63,20 +63,21 @@ def _import_from_folder_of(file: Path) -> None:
     add_to_path((str(file.resolve().parent),))
 
 
-def _with_lines(text: str, origin: str) -> tuple[Any, Lines]:
+def with_lines(text: str, origin: str, what: str = "pipeline") -> tuple[Any, Lines]:
+    """Return the values of a YAML text, and the line of each by its path; repeated keys are refused."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         twice = list(_duplicates(node))
         if twice:
-            raise DefinitionError(twice, origin)
+            raise DefinitionError(twice, origin, what)
         return yaml.safe_load(text), dict(_lines(node, ()))
     except NOT_YAML as error:
-        line, what = yaml_problem(error)
+        line, problem = yaml_problem(error)
     # Raised out here, so that the YAML error, which quotes the file, is not chained to it.
-    raise DefinitionError([Problem((), f"not YAML: {what}", line)], origin)
+    raise DefinitionError([Problem((), f"not YAML: {problem}", line)], origin, what)
 
 
-def _line(path: tuple[Any, ...], lines: Lines) -> int | None:
+def line_of(path: tuple[Any, ...], lines: Lines) -> int | None:
     """Return the line of a path or, if the path is not in the file, of its nearest parent."""
     known = (lines.get(path[:length]) for length in range(len(path), -1, -1))
     return next((line for line in known if line), None)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from penstock import imports
 from penstock.config.logs import event_logger
+from penstock.connect.common_keys import NAME
 from penstock.connect.connectors import CATALOG
 from penstock.connect.translation import definition_of
+from penstock.connect.validation import validate
+from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.job_spec import JobSpec, pipeline_name, pipeline_of
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import DeploymentRow, Kind
@@ -21,6 +24,7 @@ from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
 from penstock.sinks.memory import MemorySink
 from penstock.worker.hosted_run import Runnable
+from penstock.worker.sink_topics import create_missing_topics
 from penstock.worker.state_removal import remove_state
 
 log = event_logger(__name__)
@@ -35,10 +39,14 @@ class Starting:
     state: str | None = None
     # Whether this process is where the tables in memory of jobs are read.
     has_memory_tables: bool = False
+    # What connectors get that do not say it themselves: the cluster, converters.
+    connect: WorkerDefaults = field(default_factory=WorkerDefaults)
 
     def start(self, row: DeploymentRow, lease: Lease) -> Runnable:
         """Start a deployment under a lease, whose token is the engine's."""
         pipeline = self.pipeline(row)
+        if row.kind is Kind.CONNECTOR:
+            create_missing_topics(pipeline)
 
         def before_batch() -> None:
             lease.require()
@@ -56,8 +64,8 @@ class Starting:
         if row.kind is Kind.JOB:
             return self._job(row)
         if row.kind is Kind.CONNECTOR:
-            data = self._connector(row)
-            return self._placed(parse_pipeline(_as_yaml(data), f"the connector {row.name!r}"))
+            self._warn(row)
+            return self._placed(Pipeline(**self._connector(row)))
         if row.kind is not Kind.PIPELINE:
             raise ConfigError(
                 f"{row.name!r} is a {row.kind.value}; this worker runs pipelines, jobs and connectors"
@@ -67,7 +75,15 @@ class Starting:
 
     def _connector(self, row: DeploymentRow) -> dict[str, Any]:
         config = self.store.secrets.opened(row.name, row.spec)
-        return definition_of(pipeline_name(row.name), row.name, config, CATALOG)
+        readable = self.connect.readable(config)
+        made = definition_of(pipeline_name(row.name), config[NAME], readable, CATALOG)
+        return self.connect.placed(made)
+
+    def _warn(self, row: DeploymentRow) -> None:
+        """Log the keys of a connector that have no effect."""
+        config = self.store.secrets.opened(row.name, row.spec)
+        for key, text in validate(CATALOG, self.connect.completed(config)).warnings:
+            log.warning("connector_key_unused", deployment=row.name, key=key, reason=text)
 
     def _job(self, row: DeploymentRow) -> Pipeline:
         spec = JobSpec.of(row, self.store.secrets)

@@ -56,10 +56,10 @@ def test_lines_go_from_file_to_topic_to_file_and_offsets_can_be_moved(
     fill(connection, unique, [])
     source = {"connector.class": "FileStreamSource", "file": str(given), "topic": unique}
     sink = {"connector.class": "FileStreamSink", "file": str(out), "topics": unique}
-    for name, config in ((f"{unique} in", source), (f"{unique} out", sink)):
+    for name, config in ((f"{unique} in", source), (f"{unique}/out", sink)):
         assert api.post("/connectors", json={"name": name, "config": config}).status_code == 201
     eventually(lambda: lines(out) == ["one", "two"], timeout=120)
-    eventually(lambda: states(api, f"{unique} out") == ("RUNNING", ["RUNNING"]), timeout=60)
+    eventually(lambda: states(api, f"{unique}%2Fout") == ("RUNNING", ["RUNNING"]), timeout=60)
     with given.open("a") as file:
         file.write("three\n")
     eventually(lambda: lines(out) == ["one", "two", "three"], timeout=60)
@@ -67,7 +67,7 @@ def test_lines_go_from_file_to_topic_to_file_and_offsets_can_be_moved(
     # Offsets change only when the connector is stopped.
     place = {"kafka_topic": unique, "kafka_partition": 0}
     body = {"offsets": [{"partition": place, "offset": {"kafka_offset": 1}}]}
-    path = f"/connectors/{unique} out"
+    path = f"/connectors/{unique}%2Fout"
     refused = api.patch(f"{path}/offsets", json=body)
     assert (refused.status_code, "must be in the STOPPED state" in refused.text) == (400, True)
     api.put(f"{path}/stop")
@@ -82,10 +82,10 @@ def test_lines_go_from_file_to_topic_to_file_and_offsets_can_be_moved(
     read = api.get(f"/connectors/{unique} in/offsets").json()["offsets"]
     assert [each.keys() for each in read] == [{"partition", "offset"}]
     assert api.get(f"/connectors/{unique} in/topics").json()[f"{unique} in"]["topics"] == [unique]
-    for name in ("in", "out"):
-        assert api.delete(f"/connectors/{unique} {name}").status_code == 204
+    for name in ("%20in", "%2Fout"):
+        assert api.delete(f"/connectors/{unique}{name}").status_code == 204
     with Admin(connection) as admin:
-        assert f"connect-{unique} out" in {group.name for group in admin.groups()}
+        assert f"connect-{unique}/out" in {group.name for group in admin.groups()}
 
 
 def test_a_connector_whose_file_cannot_be_written_waits(

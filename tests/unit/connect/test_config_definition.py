@@ -7,6 +7,8 @@ import pytest
 from penstock.connect.common_keys import COMMON, SINK, SOURCE
 from penstock.connect.config_definition import Key, Type, as_text
 
+NULL_TASKS = "Invalid value null for configuration tasks.max: Value must be non-null"
+
 
 @pytest.mark.parametrize(
     ("given", "errors"),
@@ -26,11 +28,17 @@ from penstock.connect.config_definition import Key, Type, as_text
         ),
         (
             {"name": "a", "tasks.max": "many"},
-            ["Invalid value many for configuration tasks.max: Not a number of type INT"],
+            [
+                "Invalid value many for configuration tasks.max: Not a number of type INT",
+                NULL_TASKS,
+            ],
         ),
         (
             {"name": "a", "tasks.max": str(2**31)},
-            [f"Invalid value {2**31} for configuration tasks.max: Not a number of type INT"],
+            [
+                f"Invalid value {2**31} for configuration tasks.max: Not a number of type INT",
+                NULL_TASKS,
+            ],
         ),
         (
             {"name": "a", "errors.tolerance": "maybe"},

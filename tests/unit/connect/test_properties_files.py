@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connect.properties_files import parse_properties, read_properties
-from penstock.connect.worker_settings import WorkerSettings
+from penstock.connect.properties_files import (
+    parse_properties,
+    read_properties,
+    read_property_file,
+)
 from penstock.errors import ConfigError
 
 
@@ -44,30 +47,11 @@ def test_a_file_of_java_8_and_one_that_is_none(tmp_path: Path) -> None:
         read_properties(tmp_path / "none.properties")
 
 
-def test_a_worker_needs_a_cluster_and_converters() -> None:
-    with pytest.raises(ConfigError, match=r"have no bootstrap.servers"):
-        WorkerSettings.of({})
-    with pytest.raises(ConfigError, match=r"have no value.converter"):
-        WorkerSettings.of({"bootstrap.servers": "b:1", "key.converter": "x"})
-
-
-def test_every_key_of_a_worker_is_used_or_has_a_note() -> None:
-    given = {
-        "bootstrap.servers": "b:1",
-        "security.protocol": "SSL",
-        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter.schemas.enable": "false",
-        "listeners": "http://localhost:8083, https://localhost:8443",
-        "group.id": "connect",
-        "config.storage.topic": "connect-configs",
-        "consumer.max.poll.records": "5",
-        "unheard.of": "x",
-    }
-    found = WorkerSettings.of(given)
-    assert found.connection == {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
-    assert found.converters["value.converter.schemas.enable"] == "false"
-    assert found.listeners == ("http://localhost:8083", "https://localhost:8443")
-    assert found.notes["unheard.of"] == "this key is not known, and has no effect"
-    used = {*found.connection, *found.converters, "listeners"}
-    assert used | found.notes.keys() == given.keys()
+def test_a_key_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "worker.properties"
+    path.write_text("# first\na = 1\n\nb = 2,\\\n  3\nc = 4\na = 5\n")
+    found = read_property_file(path)
+    assert found.values == {"a": "5", "b": "2,3", "c": "4"}
+    assert found.lines == {"a": 7, "b": 4, "c": 6}
+    assert str(found.wrong("b", "no")) == f"{path}, line 4: no"
+    assert found.where("unknown") == str(path)

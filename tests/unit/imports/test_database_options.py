@@ -47,7 +47,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"mode": "bulk", "incrementing_column": None, "delay": 1}, "'delay' is given, and mode 'bulk' re"),
     ({"delay": -1}, "greater than or equal to 0"),
     ({"delay": "soon"}, "given 'soon'; a duration is a number with ms, s, m, h or d"),
-    ({"key": []}, "'key' names no column; leave it out for the primary key"),
     ({"topic": "shop.{tabel}"}, "a topic cannot have {tabel} in its name here; allowed: {schema}"),
     ({"tables": [], "query": "SELECT 1", "topic": "shop.{table}"},
      "'topic' has {table} in its name, and a query has no table"),

@@ -120,7 +120,10 @@ def _is_traced(pipeline: Pipeline) -> bool:
 
 def with_bound_decode(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline with its decode as one attempt has it: both passes over a batch use it."""
-    return pipeline.model_copy(update={"decode": _bound(pipeline.source, pipeline.decode)})
+    placed = pipeline.decode.placed(pipeline.source, pipeline.find_connection())
+    decode = _bound(pipeline.source, placed)
+    steps = [step.behind(decode) for step in pipeline.steps]
+    return pipeline.model_copy(update={"decode": decode, "steps": steps})
 
 
 def _bound(source: Source, decode: Decode) -> Decode:

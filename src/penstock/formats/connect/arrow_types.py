@@ -10,7 +10,18 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError
 from penstock.formats.connect.json_values import logical_name, scale_of
-from penstock.formats.connect.schema import DATE, DECIMAL, TIMESTAMP, Schema, Type
+from penstock.formats.connect.schema import (
+    DATE,
+    DECIMAL,
+    TIMESTAMP,
+    Field,
+    Schema,
+    Type,
+    date,
+    decimal,
+    time,
+    timestamp,
+)
 
 _PLAIN = {
     Type.INT8: pa.int8(),
@@ -22,6 +33,16 @@ _PLAIN = {
     Type.BOOLEAN: pa.bool_(),
     Type.STRING: pa.string(),
     Type.BYTES: pa.binary(),
+}
+# What Connect has no type of its own for.
+_WIDER = {
+    "uint8": Type.INT16,
+    "uint16": Type.INT32,
+    "uint32": Type.INT64,
+    "uint64": Type.INT64,
+    "halffloat": Type.FLOAT32,
+    "large_binary": Type.BYTES,
+    "fixed_size_binary": Type.BYTES,
 }
 MOST_DIGITS = 38
 _DEEPEST = 64
@@ -49,6 +70,35 @@ def arrow_type(schema: Schema, depth: int = 0) -> pa.DataType:
             assert schema.keys and schema.values  # noqa: S101
             return pa.map_(arrow_type(schema.keys, depth + 1), arrow_type(schema.values, depth + 1))
     return _scalar(schema)
+
+
+def schema_of(type_: pa.DataType) -> Schema:  # noqa: PLR0911 - by type
+    """Return the schema of a column's values; what is in them may be missing.
+
+    >>> schema_of(pa.struct([("id", pa.int64()), ("at", pa.timestamp("ms"))]))["at"].name
+    'org.apache.kafka.connect.data.Timestamp'
+    """
+    if pa.types.is_struct(type_):
+        fields = tuple(Field(each.name, schema_of(each.type).or_null()) for each in type_)
+        return Schema(Type.STRUCT, fields=fields)
+    if pa.types.is_map(type_):
+        return Schema(
+            Type.MAP, keys=schema_of(type_.key_type), values=schema_of(type_.item_type).or_null()
+        )
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return Schema(Type.ARRAY, values=schema_of(type_.value_type).or_null())
+    if pa.types.is_decimal(type_):
+        return decimal(type_.scale)
+    if pa.types.is_time(type_):
+        return time()
+    if pa.types.is_date(type_):
+        return date()
+    if pa.types.is_timestamp(type_):
+        return timestamp()
+    for kind, known in _PLAIN.items():
+        if known == type_:
+            return Schema(kind)
+    return Schema(_WIDER.get(str(type_), Type.STRING))
 
 
 def _scalar(schema: Schema) -> pa.DataType:

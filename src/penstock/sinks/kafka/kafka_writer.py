@@ -61,8 +61,12 @@ class KafkaWriter(Writer["KafkaSink"]):
         """Make the topic where it is missing; see how large a record may be."""
         with Admin(self._target) as admin:
             if not admin.topic_ids([self.sink.topic]):
-                admin.create_topic(self.sink.topic, config=self.topic_config())
+                self.create_topic(admin, self.sink.topic)
             self._limit = admin.largest_record(self.sink.topic)
+
+    def create_topic(self, admin: Admin, topic: str) -> None:
+        """Make a topic that is missing."""
+        admin.create_topic(topic, config=self.topic_config())
 
     def topic_config(self) -> dict[str, Any]:
         """Return the configuration of a topic that has to be made."""

@@ -31,9 +31,14 @@ class TopicStore(RecordStore):
 
     def open(self, opening: Opening) -> Writer:
         """Return what writes whole records."""
+        return RecordWriter(self.record_sink, opening)
+
+    @property
+    def record_sink(self) -> KafkaSink:
+        """Return the sink that writes the columns of a record as they are."""
         parts = {"key": "key", "value": "value", "headers": "headers"}
         update = {**parts, "value_format": JSON_FORMAT, "key_format": JSON_FORMAT}
-        return _RecordWriter(self._sink.model_copy(update=update), opening)
+        return self._sink.model_copy(update=update)
 
     def read(self) -> Iterator[StoredRecord]:
         """Return records as far as transactions have ended, then the others."""
@@ -44,7 +49,7 @@ class TopicStore(RecordStore):
         self._records.append(records)
 
 
-class _RecordWriter(KafkaWriter):
+class RecordWriter(KafkaWriter):
     """Sends whole records, into a topic that takes what the topics of the source take."""
 
     def prepare(self, _schema: StructType) -> None:

@@ -158,6 +158,10 @@ class KafkaSource(Source):
         """Return the topics of the list."""
         return self.topics
 
+    def topic_pattern(self) -> str | None:
+        """Return the pattern."""
+        return self.pattern
+
     @property
     def may_skip(self) -> bool:
         """Return whether records that Kafka removed before they were read are skipped."""

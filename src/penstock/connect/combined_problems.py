@@ -1,0 +1,70 @@
+"""What is wrong between parts of a configuration that are right one by one.
+
+Connect reports most of this when the connector starts; here a configuration is refused before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.connect.chain_kinds import reads_values
+from penstock.connect.common_keys import (
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
+    TRANSFORMS,
+    VALUE_CONVERTER,
+)
+from penstock.connect.connector_class import ConnectorClass
+from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.converters import for_connector
+from penstock.connect.header_forms import header_problem
+from penstock.connect.transforms.configured_chain import configured_chain
+from penstock.errors import ConfigError
+from penstock.formats.connect.converter_options import REGISTERED
+
+_DEFAULTS = {KEY_CONVERTER: "StringConverter", VALUE_CONVERTER: "StringConverter"}
+
+
+def combined_problems(
+    kind: type[ConnectorClass], config: ConnectorConfig
+) -> Iterator[tuple[str, str]]:
+    """Yield keys with what is wrong with them together with others."""
+    try:
+        chain = configured_chain(config.given)
+    except ConfigError as error:
+        yield TRANSFORMS, str(error)
+        return
+    try:
+        converters = for_connector(config.given, _DEFAULTS)
+    except ConfigError as error:
+        yield _converter_key(str(error)), str(error)
+        return
+    if problem := header_problem(converters, chain):
+        yield HEADER_CONVERTER, problem
+    if kind.kind == "source":
+        registered = {each.form for each in converters.options} & {*REGISTERED}
+        if chain and (reads_values(chain) or registered):
+            yield from _source_problems(kind, config)
+
+
+def _source_problems(
+    kind: type[ConnectorClass], config: ConnectorConfig
+) -> Iterator[tuple[str, str]]:
+    """Yield that records of several topics with schemas of their own cannot be read as one table."""
+    if not kind().imported(config).takes_converters:
+        return
+    (options,) = kind().pipeline(config)["source"].values()
+    if "{" in options.get("topic", ""):
+        yield (
+            TRANSFORMS,
+            f"Invalid value {','.join(config[TRANSFORMS])} for configuration {TRANSFORMS}: this "
+            "connector reads into several topics, whose records have schemas of their own, and "
+            "transforms of keys and values, or converters with a registry, need one schema: make a "
+            "connector for each of them",
+        )
+
+
+def _converter_key(text: str) -> str:
+    use = text.partition(".converter")[0].rpartition(" ")[2]
+    key = f"{use}.converter"
+    return key if key in (KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER) else VALUE_CONVERTER
