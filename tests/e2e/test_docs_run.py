@@ -59,9 +59,11 @@ NOT_RUN = {
     "README.md": 3,
     "CONTRIBUTING.md": 3,
     "docs/cluster.md": 3,
+    "docs/connect-development.md": 1,
     "docs/control-plane.md": 3,
     "docs/from-topic-to-table.md": 1,
     "docs/jobs.md": 1,
+    "docs/moving-from-kafka-connect.md": 6,
     "docs/security.md": 1,
 }
 # What a command that stays prints when it is up, where that is not the state of a pipeline.
@@ -340,6 +342,7 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,
     "docs/database-sink.md": lambda _: None,
+    "docs/flows.md": lambda _: None,
     "docs/from-topic-to-table.md": beginner,
     "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
