@@ -40,6 +40,7 @@ ROOT = Path(__file__).parents[2]
 # The Python of these pages has tests of its own.
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/unit/pipeline/test_own_components.py",
+    "docs/connect-development.md": "tests/unit/pipeline/test_own_components.py",
     "docs/kafka-client.md": "tests/integration/kafka/test_guide.py",
     "docs/formats.md": "tests/unit/formats/test_page.py",
     "docs/registry-formats.md": "tests/integration/formats/test_registry_page.py",

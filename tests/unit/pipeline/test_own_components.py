@@ -41,9 +41,16 @@ def test_a_component_is_one_short_file(module: Path) -> None:
     assert len(module.read_text().splitlines()) <= limit
 
 
-@pytest.mark.parametrize("name", ["lines_sink", "mask_step"])
-def test_contributing_shows_the_example_as_it_is(name: str) -> None:
-    shown = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [
+        ("CONTRIBUTING.md", "lines_sink"),
+        ("CONTRIBUTING.md", "mask_step"),
+        ("docs/connect-development.md", "lines_connector"),
+    ],
+)
+def test_pages_show_the_examples_as_they_are(page: str, name: str) -> None:
+    shown = (Path(__file__).parents[3] / page).read_text()
     code = (PACKAGE / "acme_components" / f"{name}.py").read_text().strip()
     assert f"```python\n{code}\n```" in shown
 
