@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,9 @@ settings.load_profile("any-speed")
 # that of the other compiler: with the 48 MB of this one, a process that runs for minutes ends.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
+# Of tests with long variants a run of everything takes a third, another one each day.
+VARIANTS, TURN = "PENSTOCK_VARIANTS", "PENSTOCK_TURN"
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_is_compiled_fully() -> Iterator[None]:
@@ -72,6 +77,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("numprocesses", None) and not hasattr(
         session.config, "workerinput"
     ):
+        os.environ[TURN] = str(date.today().toordinal())
         command = [sys.executable, "-m", "tests.services.class_archive"]
         done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
         if done.returncode:
@@ -83,9 +89,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path not in long, "unit" in item.path.parts))
     if hasattr(config, "workerinput"):
+        _take_turns(config, items)
         for item in items:
             if not SECOND_RUN.isdisjoint(item.path.parts):
                 item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave variants out whose turn is another day."""
+    if os.environ.get(VARIANTS) == "all":
+        return
+    turn = int(os.environ[TURN])
+    turns = [each.nodeid.partition("[")[0] for each in items if each.get_closest_marker("by_turns")]
+    counts, numbers = Counter(turns), Counter[str]()
+    kept, left = [], []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        of = min(counts[name], 3) or 1
+        (kept if numbers[name] % of == turn % of else left).append(item)
+        numbers[name] += 1
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say that a run of everything leaves variants out."""
+    if config.getoption("numprocesses", None) and os.environ.get(VARIANTS) != "all":
+        return f"of tests marked by_turns a third of the variants, another each day; {VARIANTS}=all: all"
+    return None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

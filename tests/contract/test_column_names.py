@@ -148,6 +148,7 @@ SINKS = {
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("case", SINKS.values(), ids=SINKS, indirect=True)
 def test_every_sink_writes_columns_of_any_name(
     case: Case, spark: Any, connection: Connection
@@ -168,6 +169,7 @@ def test_every_sink_writes_columns_of_any_name(
 ADDED = ["sqlite", "delta", "iceberg", "files-parquet", "memory"]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("case", [SINKS[name] for name in ADDED], ids=ADDED, indirect=True)
 def test_columns_of_any_name_are_added_to_a_table(
     case: Case, spark: Any, connection: Connection
@@ -185,6 +187,7 @@ def test_columns_of_any_name_are_added_to_a_table(
     assert [first.get(each) for each in NAMES] == [None] * len(NAMES)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", HARD)
 def test_a_row_is_deleted_by_a_column_of_any_name(
     name: str, spark: Any, connection: Connection, tmp_path: Path, unique: str

@@ -179,6 +179,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return case, cls.model_validate(case.options).bind(["t"])
 
 
+@pytest.mark.by_turns
 def test_a_good_record_becomes_its_row(spark: Any, case: Any) -> None:
     expected, decode = case
 
@@ -233,6 +234,7 @@ def test_the_bad_records_come_back_whole_with_what_was_wrong(spark: Any, case: A
         assert row[FAILED] == zlib.crc32(expected.bad)
 
 
+@pytest.mark.by_turns
 def test_both_passes_agree_on_which_records_are_bad(spark: Any, case: Any) -> None:
     expected, decode = case
     values = [expected.good, expected.bad or expected.good, None, b"", b"null", b"\x00" * 10]

@@ -170,6 +170,7 @@ def target(request: Any, spark: Any) -> Target:
     return Target(spark, *(TARGETS | OTHER_WAYS)[request.param](request))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("target", OTHER_WAYS, indirect=True)
 def test_other_ways_to_write_have_the_same_marks(target: Target) -> None:
     assert target.prepared().claim(7) is None
@@ -192,6 +193,7 @@ def test_a_target_that_does_not_exist_has_no_write(target: Target) -> None:
     assert target.prepared().last_write() is None
 
 
+@pytest.mark.by_turns
 def test_a_claim_returns_the_last_write_and_keeps_its_ranges(target: Target) -> None:
     assert target.prepared().claim(7) is None
     assert target.last_write() == LastWrite(Mark(7, CLAIMED, 0))
@@ -215,6 +217,7 @@ def test_an_epoch_that_the_target_knows_cannot_be_claimed(target: Target) -> Non
     assert target.last_write() == LastWrite(Mark(8, 0, 0), FIRST)
 
 
+@pytest.mark.by_turns
 def test_a_write_of_an_older_epoch_is_refused_and_writes_nothing(target: Target) -> None:
     target.prepared().claim(7)
     target.write((7, 0, 0), 1, ranges=FIRST)
@@ -228,6 +231,7 @@ def test_a_write_of_an_older_epoch_is_refused_and_writes_nothing(target: Target)
     assert target.last_write() == LastWrite(Mark(8, 0, 0))
 
 
+@pytest.mark.by_turns
 def test_only_an_equal_epoch_is_a_repetition(target: Target) -> None:
     target.prepared().claim(7)
     for _ in range(2):
@@ -249,6 +253,7 @@ def test_at_most_once_has_the_same_marks(target: Target) -> None:
     assert target.ids() == [1]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("target", TARGETS | OTHER_WAYS, indirect=True)
 def test_a_claim_that_continues_an_epoch_keeps_its_last_write(target: Target) -> None:
     target.prepared().claim(7)
@@ -271,6 +276,7 @@ def test_a_claim_that_continues_an_epoch_keeps_its_last_write(target: Target) ->
     assert target.last_write().mark == Mark(13, CLAIMED, 0)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("target", TARGETS | OTHER_WAYS, indirect=True)
 @pytest.mark.parametrize("zombie_is", ["claimed", "unclaimed"])
 def test_a_write_that_began_before_a_claim_is_not_committed_after_it(

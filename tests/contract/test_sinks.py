@@ -107,6 +107,7 @@ def test_every_sink_is_here(targets: dict[str, Any]) -> None:
     assert sorted((targets.keys() - {"printed"}) | MESSAGES | NO_ROWS) == registry.names("sink")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", ALL)
 def test_rows_of_all_types_arrive_batch_after_batch(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
@@ -166,6 +167,7 @@ def test_every_sink_says_what_it_promises(name: str) -> None:
     assert len(sink.__doc__.splitlines()[0]) > 20
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("name", EXACT)
 def test_a_batch_that_is_run_again_replaces_what_it_wrote(
     name: str, targets: dict[str, Any], spark: Any, connection: Connection
@@ -188,6 +190,7 @@ def test_a_batch_that_is_run_again_replaces_what_it_wrote(
     assert sorted(read()) == expected
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("text", ["json", "csv"])
 def test_files_of_text_promise_the_same(
     text: str, spark: Any, connection: Connection, tmp_path: Any

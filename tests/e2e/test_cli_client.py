@@ -204,6 +204,7 @@ def test_a_group_goes_on_after_what_it_printed_and_shows_its_lag(
     assert unique in [g["name"] for g in json.loads(cli.run("groups", "list", "--json")[0])]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_follow_prints_what_comes_and_ctrl_c_ends_it_cleanly(
     cli: Cli, made: str, end: signal.Signals

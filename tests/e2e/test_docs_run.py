@@ -380,6 +380,7 @@ BEFORE: dict[tuple[str, str], Callable[[Reader], None]] = {
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", MINE)

@@ -101,6 +101,7 @@ def define(connection: Connection, unique: str, tmp_path: Path) -> Callable[[str
     return write
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["run", "jobs"])
 def test_the_second_ctrl_c_ends_at_once_with_every_child(
     penstock: Callable[..., Command],

@@ -177,6 +177,7 @@ def deliver(sink: MortalSink, start: int, end: int) -> None:
         assert [*outlet.send(pa.RecordBatch.from_pydict(rows))] == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("detects", [True, False])
 def test_no_row_is_lost_by_kills_of_sending_tasks_and_artemis_drops_the_repeated(
     artemis: Artemis, unique: str, tmp_path: Path, detects: bool

@@ -23,6 +23,7 @@ def setting(connection: Connection, unique: str, tmp_path: Path) -> Setting:
     return Setting(connection, unique, tmp_path)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("target", ["forgetful", "lossy"])
 def test_a_sink_that_is_broken_on_purpose_is_caught(target: str, setting: Setting) -> None:
     outcome = run(target, setting, count=1)  # where it must show
@@ -30,6 +31,7 @@ def test_a_sink_that_is_broken_on_purpose_is_caught(target: str, setting: Settin
     assert wrong > 0, outcome
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("delivery", [Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE])
 def test_weaker_promises_hold_as_well(delivery: Delivery, setting: Setting) -> None:
     outcome = run("files", setting, delivery=delivery, count=KILLS)

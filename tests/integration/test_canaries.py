@@ -224,6 +224,7 @@ def test_no_check_of_a_wrong_definition_shows_one(name: str, capsys: Any) -> Non
     assert clean(crash.read_text())
 
 
+@pytest.mark.by_turns
 def test_neither_a_right_one_nor_the_doctor_shows_one(capsys: Any) -> None:
     Path("right.yaml").write_text(definition())
     Path("penstock.yaml").write_text(yaml.safe_dump({"connections": {"c": CONNECTION}}))

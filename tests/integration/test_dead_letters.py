@@ -34,6 +34,7 @@ def run_once(definition: Any) -> Any:
         return running.progress()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
 def test_a_bad_record_as_large_as_its_topic_allows_goes_there_as_well(
     connection: Connection, topic: Any, pipeline: Any, unique: str, delivery: str

@@ -244,6 +244,7 @@ SINKS: dict[str, Callable[[Path, str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("name", "delivery"),
     [

@@ -91,6 +91,7 @@ def test_aborted_records_are_not_read_and_those_of_open_transactions_are_waited_
         assert admin.committed(unique) == admin.latest([(topic(), 0)])
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("decode", "size"),
     [

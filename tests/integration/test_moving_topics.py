@@ -95,6 +95,7 @@ def test_topics_that_match_come_and_go(
     assert progress.lag.keys() == {f"{topic('b')}-0", f"{topic('c')}-0"}
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("size", [3, 5, 12])
 def test_a_recreated_topic_is_read_from_its_beginning(
     connection: Connection, topic: Any, pipeline: Any, unique: str, size: int

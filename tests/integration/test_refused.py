@@ -95,6 +95,7 @@ def test_rows_that_the_sink_refuses_go_to_the_dead_letters_alone(
         assert admin.committed(unique) == admin.latest(admin.partitions([topic()]))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("dies_after", [1, 2, 4])
 def test_a_batch_that_dies_between_its_parts_goes_on_with_the_part_that_was_under_way(
     connection: Connection, topic: Any, pipeline: Any, unique: str, dies_after: int

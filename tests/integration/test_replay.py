@@ -46,6 +46,7 @@ def kept(unique: str) -> list[int]:
     return sorted(memory_table(unique).to_arrow().column("n").to_pylist())
 
 
+@pytest.mark.by_turns
 def test_letters_are_listed_replayed_and_dropped(definition: Any, unique: str, topic: Any) -> None:
     letters = {letter.offset: letter for letter in DeadLetterStore(definition).waiting()}
     assert {offset: letter.stage for offset, letter in letters.items()} == {
@@ -101,6 +102,7 @@ def waiting(definition: Any) -> dict[int, DeadLetter]:
     return {letter.offset: letter for letter in DeadLetterStore(definition).waiting()}
 
 
+@pytest.mark.by_turns
 @both_kinds
 def test_a_replay_that_was_cut_short_is_finished_and_writes_nothing_twice(
     letters: Any, unique: str, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +149,7 @@ def test_the_same_letters_replayed_by_two_callers_are_written_once(
     assert waiting(letters) == {}
 
 
+@pytest.mark.by_turns
 @both_kinds
 def test_two_letters_of_one_record_are_replayed_one_by_one_and_prevent_no_later_replay(
     letters: Any, unique: str
@@ -182,6 +185,7 @@ def test_of_several_letters_only_those_that_are_refused_again_are_letters_again(
     assert DeadLetterStore(letters).unfinished() == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("moment", [1, 2, 3, 4, 6])
 def test_a_replay_that_is_killed_between_any_two_of_its_notes_writes_each_letter_once(
     letters: Any, unique: str, monkeypatch: pytest.MonkeyPatch, moment: int
@@ -279,6 +283,7 @@ def test_headers_of_a_record_that_look_like_ours_come_back_with_it(
     assert at.isoformat(timespec="milliseconds") == "2023-11-14T22:13:20.123+00:00"
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["files", "delta", "iceberg", "database"])
 def test_a_table_of_dead_letters_with_a_short_epoch_grows_and_has_epochs_after_2038(
     pipeline: Any, tmp_path: Path, kind: str
@@ -307,6 +312,7 @@ def test_a_table_of_dead_letters_with_a_short_epoch_grows_and_has_epochs_after_2
     assert box.waiting() == []
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["topic", "files", "delta", "database"])
 def test_replays_and_drops_while_the_pipeline_runs_disturb_neither(
     connection: Connection, topic: Any, pipeline: Any, unique: str, tmp_path: Path, kind: str

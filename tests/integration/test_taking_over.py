@@ -102,6 +102,7 @@ def dead(made: Pipeline) -> list[bytes]:
     return [letter.value for letter in letters]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_process_stops_when_another_one_takes_over_and_every_record_is_written_once(
     connection: Connection, topic: Any, definition: Any, sink: str
@@ -121,6 +122,7 @@ def test_a_process_stops_when_another_one_takes_over_and_every_record_is_written
     assert written(definition(sink)) == once_each(range(100))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_lost_state_folder_and_a_clock_that_is_behind_lose_and_double_nothing(
     connection: Connection,
@@ -139,6 +141,7 @@ def test_a_lost_state_folder_and_a_clock_that_is_behind_lose_and_double_nothing(
     assert written(definition(sink)) == once_each(range(100))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_batch_that_was_written_and_not_committed_is_known_without_the_state_folder(
     connection: Connection,
@@ -177,6 +180,7 @@ def _interrupted(*_: object) -> str:
     raise RuntimeError("killed")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_batch_that_was_written_is_not_written_again_by_a_definition_that_refuses_some_of_it(
     connection: Connection, topic: Any, definition: Any, sink: str
@@ -242,6 +246,7 @@ def test_a_pipeline_that_does_not_commit_ignores_its_group_after_the_first_start
     assert written(made) == first + once_each(range(60, 80))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", ["kafka", "memory", "database", "files", "delta", "iceberg"])
 def test_at_most_once_writes_no_record_twice_when_some_are_refused(
     connection: Connection, topic: Any, definition: Any, sink: str

@@ -340,6 +340,7 @@ def worker_of(cluster: SparkCluster, pid: int) -> SparkWorker:
     return next(worker for worker in cluster.workers if above & set(worker.executors))
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_killed_worker_loses_nothing_and_doubles_nothing(
     sink: str,

@@ -30,6 +30,7 @@ def test_plaintext_round_trip(broker: Broker, unique: str) -> None:
     assert read(broker.connection, unique, 2) == [b"one", b"two"]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", KINDS)
 def test_round_trip(kind: str) -> None:
     with Broker(security=KINDS[kind]) as broker:

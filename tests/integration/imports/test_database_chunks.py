@@ -47,6 +47,7 @@ def read_one(rounds: Rounds, part: Part, takes: int | None = None) -> None:
             takes = None if takes is None else takes - 1
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mode", MODES)
 def test_a_large_table_is_read_in_chunks_each_row_once(place: Target, mode: str) -> None:
     place.fill(1, 1001)
@@ -63,6 +64,7 @@ def test_a_large_table_is_read_in_chunks_each_row_once(place: Target, mode: str)
         assert rounds.run() == 0
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "bulk"])
 def test_rows_that_come_or_change_during_the_snapshot_are_read_after_it(
     place: Target,

@@ -41,6 +41,7 @@ def options_of(postgres: Postgres, table: str) -> dict[str, Any]:
     return {"url": postgres.url, "password": postgres_server.PASSWORD, "tables": table}
 
 
+@pytest.mark.by_turns
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["mode"])
 def test_writers_that_commit_out_of_order(

@@ -26,6 +26,7 @@ def test_incrementing_reads_each_new_row_once_in_order(place: Target) -> None:
         assert (topic, key) == (place.table.replace(" ", "-").replace("%", "-"), b"1")
 
 
+@pytest.mark.by_turns
 def test_timestamp_reads_changed_rows_again_and_never_cuts_rows_of_one_time(place: Target) -> None:
     place.fill(1, 501)
     with place.rounds(mode="timestamp", timestamp_column="at", max_records=150) as rounds:

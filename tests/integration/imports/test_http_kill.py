@@ -51,6 +51,7 @@ def api() -> Iterator[JsonApi]:
         yield started
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("form", FORMS)
 def test_killed_tasks_lose_and_repeat_nothing(
     connection: Connection, unique: str, api: JsonApi, form: str

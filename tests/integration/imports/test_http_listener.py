@@ -186,6 +186,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 SMUGGLED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nsmuggled"
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("request_", "status"),
     [

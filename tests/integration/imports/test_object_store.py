@@ -77,6 +77,7 @@ PACKED = [
 ]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(("form", "pack"), PACKED)
 def test_every_format_is_read_by_ranges_and_goes_on_after_a_kill(
     bucket: Bucket, form: str, pack: bool, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def as_arrow(value: str) -> Any:
     return pa.Table.from_pylist([json.loads(value)])
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("parser", [as_dict, as_pandas, as_arrow, "json:loads", None])
 def test_a_parser_gives_rows_in_any_form(job: Any, filled: str, parser: Any) -> None:
     made = job(filled, Table(COLUMNS), parser)
@@ -127,6 +128,7 @@ def test_a_keyed_table_keeps_the_newest_row_of_each_key(
     assert rows(made.table) == [(0, "n6"), (1, "n7"), (2, "n8")]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["files", "delta", "sqlite"])
 def test_rows_go_into_tables_outside_of_the_process(
     job: Any, filled: str, tmp_path: Path, kind: str

@@ -97,6 +97,7 @@ def test_a_group_that_only_committed_has_no_type_and_no_members(
     }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     "named",
     [
@@ -120,6 +121,7 @@ def test_what_names_no_cluster_is_refused() -> None:
         cluster_metadata(9092)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     "call",
     [

@@ -71,6 +71,7 @@ def moves(plan: ResetPlan) -> list[tuple[int, int | None, int, int | None]]:
     return [(m.partition, m.current, m.new, m.change) for m in plan.moves]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("to", "new"),
     [

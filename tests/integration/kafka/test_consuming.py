@@ -441,6 +441,7 @@ def test_cached_watermarks_make_no_request(connection: Connection, ten: str) -> 
         assert consumer.cached_watermarks()[ten, 0][1] == 10
 
 
+@pytest.mark.by_turns
 def test_offset_information_of_the_worked_example(
     twins: Twins, connection: Connection, group: str, ten: str
 ) -> None:
@@ -507,6 +508,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_rebalance_callbacks_tell_of_partitions_that_come_and_go(
     connection: Connection, group: str, new_topic: NewTopic, strategy: str

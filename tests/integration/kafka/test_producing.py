@@ -222,6 +222,7 @@ def test_a_vector_over_the_message_size_goes_out_in_pieces_that_are_whole(
     assert len(records) > 3
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("format", ["json", "arrow", "dolphindb"])
 def test_a_table_over_the_message_size_goes_out_in_rows(
     twins: Twins, connection: Connection, new_topic: NewTopic, format: str

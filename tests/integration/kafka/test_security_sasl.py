@@ -63,6 +63,7 @@ def using(mechanism: str, connection: Connection, **changes: str) -> Connection:
     return changed(connection, sasl_mechanisms=mechanism, **changes)
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_right_password_does_everything(broker: Broker, mechanism: str) -> None:
     round_trip(using(mechanism, broker.connection))

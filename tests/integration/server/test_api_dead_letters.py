@@ -165,6 +165,7 @@ def test_a_deployment_without_letters_has_an_empty_list(
     assert api.get(deploy()) == {"items": [], "next": None}
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "text"),
     [

@@ -292,6 +292,7 @@ def test_hostile_keys_and_values_do_not_break_a_search(
 DEEP = base64.urlsafe_b64encode(b"[" * 30_000).decode()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("query", "status", "text"),
     [
@@ -328,6 +329,7 @@ def test_a_wrong_question_gets_a_reason(
     assert (got, text in detail) == (status, True), detail
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("body", "status", "text"),
     [

@@ -158,6 +158,7 @@ def test_the_cluster_has_an_id_and_brokers(api: Api, connection: Connection) -> 
 LONG = "x" * 250
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "text"),
     [

@@ -115,6 +115,7 @@ def test_every_metric_of_dashboard_and_alerts_exists(prometheus: Prometheus, tex
     }
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("expression", panel_expressions())
 def test_every_panel_has_an_expression_that_prometheus_evaluates(
     prometheus: Prometheus, expression: str

@@ -69,6 +69,7 @@ def nested(found: Any) -> Any:
     return json.loads(found) if isinstance(found, (str, bytes)) else found
 
 
+@pytest.mark.by_turns
 def test_values_of_every_type_arrive_as_they_are(db: DatabaseTable) -> None:
     row = (
         1, True, -1, -2, -3, 0.5, 0.1, Decimal("-12345678901234567890.0000000001"), "x",
@@ -122,6 +123,7 @@ def test_odd_texts_arrive_as_they_are(db: DatabaseTable) -> None:
     assert [words for _, words in db.ask("SELECT * FROM {t} ORDER BY id")] == [*ODD_TEXTS, None]
 
 
+@pytest.mark.by_turns
 def test_odd_numbers_arrive_or_are_refused(db: DatabaseTable) -> None:
     schema = "id int, real double"
     odd = [(1, math.nan), (2, math.inf), (3, -math.inf)]
@@ -136,6 +138,7 @@ def test_odd_numbers_arrive_or_are_refused(db: DatabaseTable) -> None:
         assert db.ask("SELECT * FROM {t}") == []
 
 
+@pytest.mark.by_turns
 def test_rows_of_all_tasks_of_all_batches_arrive_once(db: DatabaseTable) -> None:
     writer = db.prepared("id bigint, words string")
     for number in range(3):
@@ -148,6 +151,7 @@ def test_rows_of_all_tasks_of_all_batches_arrive_once(db: DatabaseTable) -> None
     assert found == [(9000, 9000, 0, 8999)]
 
 
+@pytest.mark.by_turns
 def test_the_newest_row_of_a_key_stays_and_deletes_take_it_away(db: DatabaseTable) -> None:
     schema = "region string, id bigint, words string, gone boolean"
     writer = db.prepared(schema, mode="upsert", key=["region", "id"], delete_when="gone")
@@ -172,6 +176,7 @@ def test_the_newest_row_of_a_key_stays_and_deletes_take_it_away(db: DatabaseTabl
     assert found == [("a", 1, "newer"), ("a", 3, "back"), ("b", 2, "other")]
 
 
+@pytest.mark.by_turns
 def test_a_row_that_breaks_another_unique_index_is_refused_and_changes_no_other_row(
     db: DatabaseTable,
 ) -> None:
@@ -313,6 +318,7 @@ def test_upsert_into_a_table_without_that_key_is_refused(db: DatabaseTable) -> N
         db.prepared("id bigint, name string", mode="upsert", key="id")
 
 
+@pytest.mark.by_turns
 def test_a_write_that_is_run_again_is_skipped_and_counted(db: DatabaseTable) -> None:
     writer = db.prepared("id bigint")
     writer.write(db.batch("id bigint", [(1,)], 5))
@@ -341,6 +347,7 @@ def test_at_least_once_keeps_no_marks(db: DatabaseTable) -> None:
     assert db.ask("SELECT id FROM {t}") == [(1,), (1,)]
 
 
+@pytest.mark.by_turns
 def test_a_refused_row_leaves_nothing_of_its_write(db: DatabaseTable) -> None:
     db.ask("CREATE TABLE {t} (id BIGINT NOT NULL CHECK (id <> 13), name VARCHAR(20))")
     writer = db.prepared("id bigint, name string")

@@ -57,6 +57,7 @@ def waiting_rows(spark: Any, folder: Path) -> Any:
     return spark.range(0, 200_000, numPartitions=1).mapInArrow(stopping, "id bigint")
 
 
+@pytest.mark.by_turns
 def test_a_server_killed_in_mid_write_is_transient_and_the_replay_is_exact(
     db: DatabaseTable, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_password_in_the_address_works_and_is_shown_nowhere(db: DatabaseTable)
     assert sink.url == db.server.url
 
 
+@pytest.mark.by_turns
 def test_too_many_connections_are_transient(db: DatabaseTable) -> None:
     open_ones = []
     try:

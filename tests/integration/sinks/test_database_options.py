@@ -40,6 +40,7 @@ def rows_in(db: DatabaseTable, columns: str = "*") -> list[tuple[Any, ...]]:
     return db.ask(f"SELECT {columns} FROM {{t}} ORDER BY 1")
 
 
+@pytest.mark.by_turns
 def test_insert_makes_the_primary_key_and_refuses_a_key_that_exists(db: DatabaseTable) -> None:
     writer = db.prepared(SCHEMA, mode="insert", key="id")
     writer.write(db.batch(SCHEMA, [(1, "a", 1), (2, "b", 2)]))
@@ -59,6 +60,7 @@ def test_upsert_changes_inserts_and_deletes(db: DatabaseTable) -> None:
     assert sorted(rows_in(db)) == [(1, "a", 11), (2, "a", 3), (5, "e", 5)]
 
 
+@pytest.mark.by_turns
 def test_update_changes_and_deletes_what_exists_and_adds_nothing(db: DatabaseTable) -> None:
     db.prepared(SCHEMA).write(db.batch(SCHEMA, [(1, "a", 1), (2, "b", 2), (3, "c", 3)]))
     db.ask("ALTER TABLE {t} ADD COLUMN own VARCHAR(9) DEFAULT 'kept'")
@@ -208,6 +210,7 @@ def test_more_than_at_least_once_is_refused_for_a_dialect(delivery: str) -> None
     assert Pipeline(**definition, delivery="at-least-once").sink.name == "database"
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", ["postgres", "mariadb", "sqlite", "dialect"])
 def test_tombstones_delete_and_coordinates_are_keys(
     kind: str, connection: Connection, unique: str, spark: Any, tmp_path: Path, request: Any

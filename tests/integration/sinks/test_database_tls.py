@@ -104,6 +104,7 @@ def ca_option(server: Any) -> str:
     return "sslrootcert" if isinstance(server, Postgres) else "ssl_ca"
 
 
+@pytest.mark.by_turns
 def test_the_right_authority_and_host_are_accepted(server: Any, authority: Authority) -> None:
     sink = prepare(server, f"{ca_option(server)}={authority.ca}")
     assert cipher(server, sink)

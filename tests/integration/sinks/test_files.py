@@ -225,6 +225,7 @@ def test_the_form_is_there_whole_when_writing_a_new_one_is_cut_short(
         Table(spark, place).start("id string")
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
 def test_no_file_grows_far_beyond_the_size(spark: Any, place: Path, format_: str) -> None:
     table = Table(spark, place, format=format_, file_size="64KB", partition_by="half")
@@ -420,6 +421,7 @@ def _moments(monkeypatch: pytest.MonkeyPatch, work: Callable[[int], None]) -> It
         yield moment
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("format_", ["parquet", "json"])
 def test_a_crash_at_any_moment_of_joining_loses_and_doubles_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str

@@ -177,6 +177,7 @@ def _remove_a_source(place: Path) -> None:
     next(place.glob("p~5~1~*")).unlink()
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("format_", ["parquet", "json", "csv"])
 @pytest.mark.parametrize("what", [_empty_the_result, _remove_a_source])
 def test_a_joining_never_removes_files_without_a_replacement_that_was_read(

@@ -213,6 +213,7 @@ def test_a_topic_that_is_missing_is_made_at_the_start(
         assert len(admin.partitions([unique])) == 1
 
 
+@pytest.mark.by_turns
 @BOTH
 @pytest.mark.parametrize("what", ["size", "partition", "topic"])
 def test_a_row_that_kafka_refuses_is_refused_and_nothing_of_it_is_seen(

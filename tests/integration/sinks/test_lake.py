@@ -95,6 +95,7 @@ def test_an_empty_batch_leaves_its_mark(table: Any) -> None:
     assert trades.target.newest("p") == empty.mark
 
 
+@pytest.mark.by_turns
 def test_marks_tell_parts_epochs_and_pipelines_apart(table: Any) -> None:
     trades = table().start()
     for part in (1, 2, 2, 1, 3):
@@ -119,6 +120,7 @@ def test_at_least_once_writes_a_batch_again(table: Any) -> None:
 CHANGES = "id bigint, name string, gone boolean"
 
 
+@pytest.mark.by_turns
 def test_upsert_keeps_the_newest_row_of_a_key_and_deletes_what_is_gone(table: Any) -> None:
     trades = table(mode="upsert", key="id", delete_when="gone").start(CHANGES)
     trades.write(0, [(1, "a", None), (2, "b", False), (None, "n", False)], CHANGES)
@@ -134,6 +136,7 @@ def test_upsert_keeps_the_newest_row_of_a_key_and_deletes_what_is_gone(table: An
     }
 
 
+@pytest.mark.by_turns
 def test_a_merged_batch_is_written_once_and_counted_once(table: Any, spark: Any) -> None:
     trades = table(mode="upsert", key="id").start()
     trades.write(0, [(1, "a")])
@@ -149,6 +152,7 @@ def test_a_merged_batch_is_written_once_and_counted_once(table: Any, spark: Any)
     assert trades.rows() == [(1, "z"), (2, "d")]
 
 
+@pytest.mark.by_turns
 def test_a_pipeline_keeps_the_newest_row_of_each_key(
     table: Any, pipeline: Any, connection: Connection, topic: Any
 ) -> None:
@@ -169,6 +173,7 @@ def test_a_pipeline_keeps_the_newest_row_of_each_key(
     assert trades.target.newest(definition.name).batch == 0
 
 
+@pytest.mark.by_turns
 def test_a_table_gains_columns_and_its_types_grow(table: Any) -> None:
     trades = table(mode="upsert", key="id")
     trades.start("id int, price float, cost decimal(6,2)")
@@ -189,6 +194,7 @@ def test_a_table_gains_columns_and_its_types_grow(table: Any) -> None:
     assert trades.columns()["cost"] == "decimal(10,2)"
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": "id"}])
 def test_a_column_that_the_table_lost_since_the_start_fails_the_batch(
     mode: dict[str, str], table: Any
@@ -248,6 +254,7 @@ def test_a_place_that_cannot_be_written_is_reported_at_the_start(
         table(tmp_path / "file").start()
 
 
+@pytest.mark.by_turns
 def test_a_value_that_no_folder_can_be_named_after_is_refused(table: Any) -> None:
     trades = table(partition_by="name").start()
     with pytest.raises(RefusedError, match="too long to name a folder"):
@@ -257,6 +264,7 @@ def test_a_value_that_no_folder_can_be_named_after_is_refused(table: Any) -> Non
     assert trades.rows() == [(2, "b")]
 
 
+@pytest.mark.by_turns
 def test_files_are_joined_and_a_replay_still_writes_nothing(table: Any) -> None:
     trades = table(compact={"every": "1h"}).start()
     for number in range(6):
@@ -282,6 +290,7 @@ def _files(table: Table) -> int:
     return int(rows.select(f.input_file_name()).distinct().count())
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": "id"}])
 def test_a_zombie_that_still_writes_the_batch_does_not_double_it(
     mode: dict[str, str], table: Any, spark: Any, tmp_path: Path

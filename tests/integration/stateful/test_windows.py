@@ -167,6 +167,7 @@ def test_state_goes_on_after_a_stop_and_a_change_of_a_step_without_state(
     assert windows(tmp_path / "table") == [(0, 10, "A", 8, 5 + 30)]
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize(
     ("change", "said"),
     [
