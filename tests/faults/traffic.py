@@ -6,7 +6,9 @@ Both kinds of client do the same, so that a test can run them side by side throu
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -81,7 +83,19 @@ class Traffic:
         deadline = time.monotonic() + PATIENCE
         for thread in self._threads:
             thread.join(max(0, deadline - time.monotonic()))
+            if exc_type is None and thread.is_alive():
+                self.ledger.broken.append(self._stuck(thread))
         self._give_up.set()
+
+    def _stuck(self, thread: Thread) -> TimeoutError:
+        """Where a thread is that did not end, for the test to show."""
+        frame = sys._current_frames().get(thread.ident or 0)
+        where = "".join(traceback.format_stack(frame)) if frame else "(it has just ended)"
+        ledger = self.ledger
+        return TimeoutError(
+            f"{len(ledger.handled)} of {ledger.expected} records were handled after {PATIENCE:.0f} s; "
+            f"commits that failed: {ledger.uncommitted}; the thread is at:\n{where}"
+        )
 
     def change_reader(self) -> None:
         self._change.set()

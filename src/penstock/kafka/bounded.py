@@ -15,13 +15,17 @@ from typing import TypeVar
 
 from confluent_kafka import KafkaException
 
+from penstock.config.logs import event_logger
 from penstock.errors import BrokerUnavailableError
 from penstock.kafka.handle import is_in_callback
 from penstock.kafka.kafka_errors import MOVING
 from penstock.retry import retry
 
 T = TypeVar("T")
+log = event_logger(__name__)
 _ENDING = 1.0
+# Longer than a member that leaves waits for brokers that do not answer.
+_CLOSING = 60.0
 _PAUSE = 0.05
 MARGIN = 5.0
 """What a call gets beyond the time-out that it was given itself, in seconds."""
@@ -52,8 +56,11 @@ class BoundedCalls:
 
         thread = Thread(target=run, name="librdkafka-call", daemon=True)
         self.require_free(doing)
+        try:
+            thread.start()
+        except RuntimeError:
+            return call()  # at the end of the process, when no thread starts any more
         self._running = [one for one in self._running if one.is_alive()] + [thread]
-        thread.start()
         try:
             answer, problem = outcome.get(timeout=seconds)
         except Empty:
@@ -74,13 +81,19 @@ class BoundedCalls:
     def close(self, client: Callable[[], object]) -> None:
         """Close the client, unless a call of it hangs: it is left to that call's thread then.
 
-        librdkafka would free what the call uses. A call of another thread gets a moment to end.
+        librdkafka would free what the call uses. A call of another thread gets a moment to end. Closing
+        takes a limited time too: with a rebalance on its way it may wait for itself, forever.
         """
         deadline = time.monotonic() + _ENDING
         for thread in self._running:
             thread.join(max(0.0, deadline - time.monotonic()))
-        if not any(thread.is_alive() for thread in self._running):
-            client()
+        if any(thread.is_alive() for thread in self._running):
+            log.warning("client_not_closed", reason="an earlier call still waits for the brokers")
+            return
+        try:
+            self("closing", _CLOSING, client)
+        except BrokerUnavailableError as error:
+            log.warning("client_not_closed", reason=str(error))
 
 
 def settled(
