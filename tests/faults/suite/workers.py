@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import psutil
 import yaml
 from tests.faults.suite.host import ROOT, family_of
@@ -22,24 +23,27 @@ from tests.services.postgres import Postgres
 
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
+from penstock.embedded.ports import free_ports
 from penstock.errors import TransientError
 from penstock.testing import eventually
 
 LEASE = 5.0
 PATIENCE = 180.0
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-EVENTS = ("kill", "kill", "kill_java", "suspend", "store_restart", "drain", "pause", "change")
+EVENTS = (
+    "kill", "kill", "kill_java", "kill_server", "suspend", "store_restart", "drain", "pause", "change",
+)  # fmt: skip
 
 
-class WorkerProcess:
-    """One `penstock worker`, in a process group of its own."""
+class HostProcess:
+    """One `penstock worker` or `penstock serve`, in a process group of its own."""
 
-    def __init__(self, store: str, keys: Path, log: Path, lease: float = LEASE) -> None:
+    def __init__(self, store: str, keys: Path, log: Path, *arguments: str) -> None:
         self.log = log
-        command = [sys.executable, "-m", "penstock", "-v", "--log-format", "json", "worker"]
+        command = [sys.executable, "-m", "penstock", "-v", "--log-format", "json"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                [*command, "--lease", str(lease), "--memory", "1g"],
+                [*command, *arguments],
                 stdout=output, stderr=output, cwd=ROOT, start_new_session=True,
                 env=os.environ
                 | {"PENSTOCK_STORE": store, "PENSTOCK_STORE_KEYS": str(keys)}
@@ -65,8 +69,35 @@ class WorkerProcess:
         self.process.wait(60)
 
 
+class WorkerProcess(HostProcess):
+    """A worker."""
+
+    def __init__(self, store: str, keys: Path, log: Path, lease: float = LEASE) -> None:
+        super().__init__(store, keys, log, "worker", "--lease", str(lease), "--memory", "1g")
+
+
+class ServerProcess(HostProcess):
+    """The API of a store, without workers."""
+
+    def __init__(self, store: str, keys: Path, log: Path) -> None:
+        (self._port,) = free_ports(1)
+        super().__init__(store, keys, log, "serve", "--workers", "0", "--port", str(self._port))
+
+    def send_restart(self, deployment: str) -> None:
+        """Wait until it answers, and let it restart a deployment."""
+        url = f"http://127.0.0.1:{self._port}"
+        eventually(lambda: self._answers(f"{url}/health"), timeout=PATIENCE)
+        httpx.post(f"{url}/api/v1/deployments/{deployment}/restart", timeout=60).raise_for_status()
+
+    @staticmethod
+    def _answers(url: str) -> bool:
+        with suppress(httpx.TransportError):
+            return httpx.get(url, timeout=10).is_success
+        return False
+
+
 class Workers:
-    """The workers of a store with a deployment for each sink of a world."""
+    """The workers and the server of a store with a deployment for each sink of a world."""
 
     def __init__(
         self,
@@ -88,12 +119,13 @@ class Workers:
         self.tally: dict[str, Counter[str]] = defaultdict(Counter)
         self.takeovers: list[float] = []
         self.processes = [self._started() for _ in range(count)]
+        self._server = self._started_server()
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self.processes:
+        for each in [*self.processes, self._server]:
             if each.alive:
                 each.send(signal.SIGCONT)
                 each.kill()
@@ -101,6 +133,9 @@ class Workers:
     def _started(self) -> WorkerProcess:
         log = self.world.setting.folder / f"worker-{next(self._numbers)}.log"
         return WorkerProcess(*self._place, log)
+
+    def _started_server(self) -> ServerProcess:
+        return ServerProcess(*self._place, self.world.setting.folder / "server.log")
 
     # -- deployments
 
@@ -166,6 +201,12 @@ class Workers:
 
     def _kill_java(self) -> None:
         self.processes[self._chosen()].send(signal.SIGKILL, only_java=True)
+
+    def _kill_server(self) -> None:
+        """Kill the server; the next one takes a request, and the workers have gone on meanwhile."""
+        self._server.kill()
+        self._server = self._started_server()
+        self._server.send_restart(self.dice.choice(self.names))
 
     def _suspend(self) -> None:
         """Suspend a worker past its lease; wake it when another one has its deployments."""
