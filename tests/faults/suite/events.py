@@ -378,18 +378,19 @@ def run(
     *,
     burst: int = 2,
     seconds: float = math.inf,
+    least: int = 0,
 ) -> tuple[WorldOfTrouble, int]:
     """Perform the events while records flow, let the pipelines finish; return also how many were sent.
 
-    After that many seconds no other event is begun.
+    After that many seconds no other event is begun, but for the least number of events.
     """
     for sink in world.sinks:
         world.of(sink).folder.mkdir(parents=True, exist_ok=True)
     trouble = WorldOfTrouble(world, seed, report)
     try:
         with Load(world.setting.connection, world.setting.name, burst=burst, values=value) as load:
-            for event in events:
-                if trouble.seconds < seconds:
+            for number, event in enumerate(events):
+                if number < least or trouble.seconds < seconds:
                     trouble.perform(event, load)
         trouble.finish()
     except BaseException as error:
