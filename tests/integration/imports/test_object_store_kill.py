@@ -51,7 +51,8 @@ def test_killed_tasks_lose_and_repeat_nothing(
         for topic, errand in zip(topics, errands, strict=True):
             for _ in range(KILLS):
                 kill_after(errand, admin, chance.randint(1, 8000))
-            assert 0 < len(read_all(connection, topic)) < LINES
+            # Often no transaction was committed: the kills come while the first one is written.
+            assert len(read_all(connection, topic)) < LINES
             outcome = run(errand, inf)
             assert outcome.error is None
             assert [int(each.value) for each in read_all(connection, topic)] == [*range(LINES)]
