@@ -202,10 +202,10 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         flow_pipeline(Flow(name="t", trigger={"http": "/a"}))
 
 
-def test_what_no_system_is_there_for_says_so(live: LiveSystems) -> None:
-    flow = flow_of({"publish": {"jms": {"url": "amqp://jms", "queue": "q"}}})
+def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:
+    flow = flow_of({"publish": {"jms": {"url": "amqp://127.0.0.1:9", "queue": "q"}}})
 
-    (letter,) = CompiledFlow(flow).run([Message("x")], live.systems()).dead_letters
-
-    assert "only possible in tests of flows so far" in letter.error["Description"]
+    assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
+        ("steps[0]", "JMS:UNAVAILABLE")
+    ]
     assert payloads(CompiledFlow(flow).run([Message("x")], CannedReplies().systems())) == ["x"]

@@ -1,12 +1,7 @@
-"""How each trigger is read: the source of the flow's pipeline, and the attributes of its messages.
-
-One class for each trigger; a new trigger is one more line in `_SOURCES`.
-"""
+"""Which triggers run, and how: a new one is a class (`TriggerSource`) and a line in `_SOURCES`."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, cast
 
 from penstock.config import Connection
@@ -15,41 +10,16 @@ from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import settings_of
 from penstock.flows.definition.triggers import KafkaTrigger, trigger_name
 from penstock.flows.live.kafka_publisher import connection_of
+from penstock.flows.spark.import_triggers import (
+    FileTriggerSource,
+    JmsTriggerSource,
+    RabbitMqTriggerSource,
+    TimerTriggerSource,
+)
+from penstock.flows.spark.trigger_source import TriggerSource
 
 _START = {"newest": "latest", "latest": "latest", "oldest": "earliest"}
 _DELIVERY = {"after-success": "at-least-once", "at-once": "at-most-once"}
-
-
-class TriggerSource(ABC):
-    """A trigger as the engine reads it."""
-
-    # How many tasks run the steps: one keeps the order of all messages.
-    tasks: int = 1
-    # The columns of a record that the attributes are made of, next to topic, partition and offset.
-    columns: tuple[str, ...] = ()
-
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
-
-    @abstractmethod
-    def source(self) -> Any:
-        """Return the source of the pipeline: topics, or an import into `<flow>.in`."""
-
-    def attributes(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes of a record's message; `record` has the `columns`."""
-        return dict(record)
-
-    def connection(self) -> Connection | None:
-        """Return the cluster that the trigger names, None where it names none."""
-        return None
-
-    def placed(self, connection: Connection) -> Connection:
-        """Return the connection of the pipeline, with settings that the trigger gives."""
-        return connection
-
-    def options(self) -> dict[str, Any]:
-        """Return more options of the pipeline: its group, its delivery."""
-        return {}
 
 
 class KafkaTriggerSource(TriggerSource):
@@ -102,6 +72,10 @@ class KafkaTriggerSource(TriggerSource):
 
 _SOURCES: dict[str, type[TriggerSource]] = {
     "kafka": KafkaTriggerSource,
+    "timer": TimerTriggerSource,
+    "rabbitmq": RabbitMqTriggerSource,
+    "jms": JmsTriggerSource,
+    "file": FileTriggerSource,
 }
 """The triggers that run, by their names."""
 
