@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
+
 from penstock.errors import PenstockError
 from penstock.flows.definition.kafka_options import KafkaConnection
 from penstock.flows.definition.reading import is_flow
@@ -43,7 +45,12 @@ def _named(kind: str, given: Any) -> Iterator[tuple[str, str]]:
 @cache
 def _of_flows() -> frozenset[str]:
     """Return the names of secret options of everything that a flow can have."""
-    own = [*TRIGGERS.values(), *KINDS.values(), *OPERATIONS.values(), KafkaConnection]
+    own: list[type[BaseModel]] = [
+        *TRIGGERS.values(),
+        *KINDS.values(),
+        *OPERATIONS.values(),
+        KafkaConnection,
+    ]
     found = [_passwords(cls.model_json_schema()) for cls in own]
     sources = [_options("source", name) for name in SOURCES.values()]
     return frozenset().union(*found, *sources)
