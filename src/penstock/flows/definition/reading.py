@@ -97,7 +97,7 @@ def _resolved(match: re.Match[str]) -> str:
 def defines_flow(definition: object) -> bool:
     """Return whether a definition is one of a flow: it has a trigger, where a pipeline has a source.
 
-    >>> defines_flow({"name": "t", "trigger": {"kafka": "a"}}), defines_flow({"name": "t", "source": "kafka"})
+    >>> defines_flow({"trigger": {"kafka": "a"}}), defines_flow({"source": {"kafka": "a"}})
     (True, False)
     """
     return (
