@@ -63,7 +63,7 @@ def test_the_example_with_a_queue_of_rabbitmq(
 
     progress = run_once(flow, connection, tmp_path)
 
-    assert (progress.records, progress.failed) == (12, 0)
+    assert (progress.rows, progress.failed) == (12, 0)
     large = read_all(connection, "large-orders")
     assert sorted(json.loads(record.value)["id"] for record in large) == [*range(4, 10)]
     assert dict(large[0].headers) == {"queue": b"orders"}
@@ -115,7 +115,7 @@ def test_messages_of_jms_go_back_to_jms(
 
     progress = run_once(flow, connection, tmp_path)
 
-    assert (progress.records, progress.failed) == (20, 0)
+    assert (progress.rows, progress.failed) == (20, 0)
     even, odd = receive(artemis, f"{out}.0"), receive(artemis, f"{out}.1")
     assert sorted(json.loads(m.body)["n"] for m in [*even, *odd]) == [*range(20)]
     assert even[0].properties == {"from": given}
