@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -14,7 +14,6 @@ from penstock.errors import TransientError
 from penstock.flows.compiled import CompiledFlow
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import ProducerAdvanced
-from penstock.flows.definition.triggers import KafkaTrigger
 from penstock.flows.error_codes import Fault
 from penstock.flows.expressions import Expression, Template
 from penstock.flows.live.live_systems import LiveSystems
@@ -22,7 +21,9 @@ from penstock.flows.message import Message
 from penstock.flows.publish.operations import KafkaPublish
 from penstock.flows.running.flow_run import DeadLetter, RunResult, shown
 from penstock.flows.running.systems import PublishRequest
+from penstock.flows.spark.trigger_sources import TriggerSource, trigger_source
 
+_PLACE = ("topic", "partition", "offset")
 RESULT = "topic string, partition int, offset bigint, status string"
 _SCHEMA = pa.schema(
     [
@@ -32,8 +33,17 @@ _SCHEMA = pa.schema(
         ("status", pa.string()),
     ]
 )
-# One compiled flow with its clients for a worker process: Spark uses the process for the next batch, too.
-_open: dict[bytes, tuple[CompiledFlow, LiveSystems]] = {}
+# The compiled flows of a worker process, with their clients, by name: Spark uses the process for the
+# next batch, too. A flow that was started again may have other secrets: it replaces its predecessor.
+_open: dict[str, OpenFlow] = {}
+
+
+class OpenFlow(NamedTuple):
+    """A flow in a worker process."""
+
+    run: str
+    compiled: CompiledFlow
+    live: LiveSystems
 
 
 @dataclass(frozen=True)
@@ -42,24 +52,26 @@ class FlowBatches:
 
     flow: Flow
     connection: Connection
-    identity: bytes
+    run: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the flow over each batch; its rows are the outcomes of the records."""
-        compiled, live = self._opened()
+        trigger = trigger_source(self.flow)
+        _, compiled, live = self._opened()
         for batch in batches:
-            result = compiled.run(messages_of(batch, self._metadata()), live.systems())
+            result = compiled.run(messages_of(batch, trigger), live.systems())
             self._write_dead_letters(result.dead_letters, live)
             yield _rows(batch, result)
 
-    def _opened(self) -> tuple[CompiledFlow, LiveSystems]:
-        if self.identity not in _open:
-            _open[self.identity] = CompiledFlow(self.flow), LiveSystems(self.connection)
-        return _open[self.identity]
-
-    def _metadata(self) -> tuple[str, ...]:
-        trigger = self.flow.trigger
-        return trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
+    def _opened(self) -> OpenFlow:
+        known = _open.get(self.flow.name)
+        if known is not None and known.run != self.run:
+            known.live.close()
+            known = None
+        if known is None:
+            known = OpenFlow(self.run, CompiledFlow(self.flow), LiveSystems(self.connection))
+            _open[self.flow.name] = known
+        return known
 
     def _write_dead_letters(self, letters: Sequence[DeadLetter], live: LiveSystems) -> None:
         """Write the dead letters; where that is not possible the batch fails, and is run again."""
@@ -77,15 +89,21 @@ class FlowBatches:
                 raise TransientError(f"dead letters cannot be written to {topic}: {receipt}")
 
 
-def messages_of(batch: pa.RecordBatch, metadata: Sequence[str] = ()) -> list[Message]:
-    """Return the records of a batch as messages: the value as payload, their place as attributes."""
-    names = ("topic", "partition", "offset", *metadata)
-    columns = [_values(batch, name) for name in names]
-    payloads = batch.column("value").to_pylist()
+def messages_of(batch: pa.RecordBatch, trigger: TriggerSource) -> list[Message]:
+    """Return the records of a batch as messages: the value is the payload."""
+    places, more = _dicts(batch, _PLACE), _dicts(batch, trigger.columns)
     return [
-        Message(payload, dict(zip(names, values, strict=True)))
-        for payload, *values in zip(payloads, *columns, strict=True)
+        Message(payload, {**trigger.attributes(record), **place})
+        for payload, place, record in zip(
+            batch.column("value").to_pylist(), places, more, strict=True
+        )
     ]
+
+
+def _dicts(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any]]:
+    columns = [_values(batch, name) for name in names]
+    rows = zip(*columns, strict=True) if columns else [()] * batch.num_rows
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
@@ -108,11 +126,7 @@ def dead_letter_record(letter: DeadLetter, topic: str) -> dict[str, Any]:
         "penstock.flow.step": letter.from_step,
         "penstock.flow.trail": ", ".join(letter.trail),
         "penstock.flow.message": json.dumps(shown(letter.message.shown())),
-        **{
-            f"penstock.{name}": str(origin[name])
-            for name in ("topic", "partition", "offset")
-            if name in origin
-        },
+        **{f"penstock.{name}": str(origin[name]) for name in _PLACE if name in origin},
     }
     return {
         "topic": topic,
@@ -125,7 +139,7 @@ def dead_letter_record(letter: DeadLetter, topic: str) -> dict[str, Any]:
 
 def _rows(batch: pa.RecordBatch, result: RunResult) -> pa.RecordBatch:
     statuses = pa.array([outcome.status for outcome in result.outcomes], pa.string())
-    places = [batch.column(name) for name in ("topic", "partition", "offset")]
+    places = [batch.column(name) for name in _PLACE]
     return pa.RecordBatch.from_arrays(
         [column.cast(kind.type) for column, kind in zip([*places, statuses], _SCHEMA, strict=True)],
         schema=_SCHEMA,
