@@ -13,8 +13,13 @@ from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import settings_of
-from penstock.flows.definition.triggers import KafkaTrigger, trigger_name
+from penstock.flows.definition.triggers import HttpTrigger, KafkaTrigger, trigger_name
+from penstock.flows.listener.listener_source import FlowListenerSource
+from penstock.flows.listener.reply import reply_records
+from penstock.flows.listener.request_record import attributes_of
 from penstock.flows.live.kafka_publisher import connection_of
+from penstock.flows.running.flow_run import RunResult
+from penstock.flows.running.systems import PublishRequest
 
 _START = {"newest": "latest", "latest": "latest", "oldest": "earliest"}
 _DELIVERY = {"after-success": "at-least-once", "at-once": "at-most-once"}
@@ -38,6 +43,10 @@ class TriggerSource(ABC):
     def attributes(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a record's message; `record` has the `columns`."""
         return dict(record)
+
+    def replies(self, result: RunResult) -> list[PublishRequest]:  # noqa: ARG002 - most wait for none
+        """Return the records that bring the outcomes to those who wait for them."""
+        return []
 
     def connection(self) -> Connection | None:
         """Return the cluster that the trigger names, None where it names none."""
@@ -100,8 +109,31 @@ class KafkaTriggerSource(TriggerSource):
         return {"group": trigger.group, "delivery": _DELIVERY[trigger.advanced.confirm]}
 
 
+class HttpTriggerSource(TriggerSource):
+    """Requests that a listener of the pipeline's process writes to `<flow>.in`."""
+
+    columns = ("headers",)
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
+        self._trigger = cast(HttpTrigger, flow.trigger)
+
+    def source(self) -> Any:
+        """Return the listener."""
+        return FlowListenerSource(flow=self.flow.name, trigger=self._trigger)
+
+    def attributes(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return id, method, path, query and headers of the request."""
+        return attributes_of(record["headers"])
+
+    def replies(self, result: RunResult) -> list[PublishRequest]:
+        """Return the result of each request, where requests wait for it."""
+        return reply_records(self.flow.name, self._trigger, result)
+
+
 _SOURCES: dict[str, type[TriggerSource]] = {
     "kafka": KafkaTriggerSource,
+    "http": HttpTriggerSource,
 }
 """The triggers that run, by their names."""
 

@@ -1,0 +1,42 @@
+"""The trigger `http` as a source of the flow's pipeline: a listener that fills `<flow>.in`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from penstock.flows.definition.triggers import HttpTrigger
+from penstock.pipeline import Source
+from penstock.pipeline.importing import Listener, ListeningImport
+
+if TYPE_CHECKING:
+    from penstock.config import Connection
+
+
+class FlowListenerSource(ListeningImport):
+    """The requests of one flow.
+
+    A request is in the topic, on all replicas in sync, before it is answered: at-least-once.
+    """
+
+    name = "http"
+
+    flow: str = Field(description="The flow's name.")
+    trigger: HttpTrigger = Field(description="Path, method, and who may send.")
+
+    def topics(self) -> list[str]:
+        """Return the topic of the requests."""
+        return [self.topic]
+
+    @property
+    def _log_source(self) -> Source:
+        return super()._log_source.with_headers()
+
+    def listener(self, connection: Connection, is_full: Callable[[], bool]) -> Listener:
+        """Return what listens."""
+        # Only here: who reads a definition needs no client.
+        from penstock.flows.listener.flow_listener import FlowListener  # noqa: PLC0415
+
+        return FlowListener(self, connection, is_full)
