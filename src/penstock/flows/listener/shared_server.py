@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
@@ -47,11 +47,11 @@ class Address:
 
 
 class SharedServer:
-    """A server with its thread. `port` is where it listens."""
+    """A server with its thread."""
 
     def __init__(self, address: Address) -> None:
+        # With the port that was chosen, once it is started.
         self.address = address
-        self.port = address.port
         # By path, then by method.
         self.routes: dict[str, dict[str, Endpoint]] = {}
         self.loop = asyncio.new_event_loop()
@@ -83,7 +83,12 @@ class SharedServer:
                 f"the trigger 'http' cannot listen on {address.host}:{address.port}: {error}; give "
                 "another port or host, or check the files of 'tls'"
             ) from error
-        self.port = self._sockets.sockets[0].getsockname()[1]
+        self.address = replace(address, port=self._sockets.sockets[0].getsockname()[1])
+
+    @property
+    def port(self) -> int:
+        """Return the port on which it listens."""
+        return self.address.port
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the server's loop, and wait for it."""
