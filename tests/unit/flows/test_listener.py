@@ -1,4 +1,4 @@
-"""The listener of flows: what is stored, who may send, what is answered; sockets are real, Kafka is a list."""
+"""The listener of flows: what is stored, who may send, what is answered. Kafka is a list here."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ class Listening:
 
 
 @contextmanager
-def listening(servers: Servers | None = None, name: str = "t", **options: Any) -> Iterator[Listening]:
+def listening(
+    servers: Servers | None = None, name: str = "t", **options: Any
+) -> Iterator[Listening]:
     trigger = HttpTrigger(**{"path": "/in", "port": 0, **options})
     source = FlowListenerSource(flow=name, trigger=trigger, topic=f"{name}.in")
     kafka, servers = Kafka(), servers or Servers()
@@ -180,7 +182,7 @@ def test_flows_of_one_process_share_a_port() -> None:
             for path in ("/in/", "/none", "/%69n", "//in"):
                 assert first.send(path=path).status_code == 404
             with (
-                pytest.raises(ConfigError, match="'a' listens for POST /in .*; give 'd' another"),
+                pytest.raises(ConfigError, match=r"'a' listens for POST /in .*; give 'd' another"),
                 listening(servers, "d", port=port),
             ):
                 pass
@@ -188,7 +190,10 @@ def test_flows_of_one_process_share_a_port() -> None:
         assert first.send(b"4").status_code == 202
         stored = [[request.value for request in flow.kafka.requests] for flow in (first, second)]
         assert stored == [[b"1", b"4"], [b"2"]]
-        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"), listening(port=port):
+        with (
+            pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"),
+            listening(port=port),
+        ):
             pass
 
 
@@ -288,11 +293,23 @@ def test_known_requests_are_limited_in_number_and_bytes() -> None:
         requests = [Pending(str(n), b"%d" % n) for n in range(5)]
         for each in requests:
             known.add(each)
-        assert [known.get(b"%d" % n) is not None for n in range(5)] == [False, False, True, True, True]
+        assert [known.get(b"%d" % n) is not None for n in range(5)] == [
+            False,
+            False,
+            True,
+            True,
+            True,
+        ]
         for each in requests:
             each.reply.set_result(Reply(200, "text/plain", b"12345"))
             known.replied(each)
-        assert [known.get(b"%d" % n) is not None for n in range(5)] == [False, False, False, True, True]
+        assert [known.get(b"%d" % n) is not None for n in range(5)] == [
+            False,
+            False,
+            False,
+            True,
+            True,
+        ]
         known.forget(requests[3])
         known.add(Pending("5", b"5"))
         assert len(known) == 2

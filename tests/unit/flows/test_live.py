@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads
 
-from penstock.errors import ConfigError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.spark.flow_pipeline import flow_pipeline
@@ -198,14 +197,12 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.fetch.min.bytes": "7",
     }
-    with pytest.raises(ConfigError, match="trigger 'http' cannot be run yet"):
-        flow_pipeline(Flow(name="t", trigger={"http": "/a"}))
 
 
-def test_what_no_system_is_there_for_says_so(live: LiveSystems) -> None:
-    flow = flow_of({"publish": {"jms": {"url": "amqp://jms", "queue": "q"}}})
+def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:
+    flow = flow_of({"publish": {"jms": {"url": "amqp://127.0.0.1:9", "queue": "q"}}})
 
-    (letter,) = CompiledFlow(flow).run([Message("x")], live.systems()).dead_letters
-
-    assert "only possible in tests of flows so far" in letter.error["Description"]
+    assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
+        ("steps[0]", "JMS:UNAVAILABLE")
+    ]
     assert payloads(CompiledFlow(flow).run([Message("x")], CannedReplies().systems())) == ["x"]

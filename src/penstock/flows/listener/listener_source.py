@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from penstock.flows.definition.triggers import HttpTrigger
-from penstock.pipeline import Source
 from penstock.pipeline.importing import Listener, ListeningImport
 
 if TYPE_CHECKING:
@@ -29,10 +28,6 @@ class FlowListenerSource(ListeningImport):
     def topics(self) -> list[str]:
         """Return the topic of the requests."""
         return [self.topic]
-
-    @property
-    def _log_source(self) -> Source:
-        return super()._log_source.with_headers()
 
     def listener(self, connection: Connection, is_full: Callable[[], bool]) -> Listener:
         """Return what listens."""

@@ -11,6 +11,7 @@ from penstock.flows.publish.operations import RabbitMqPublish
 from penstock.flows.running.systems import PublishRequest, Receipt
 
 if TYPE_CHECKING:
+    from penstock.sinks.rabbitmq.amqp_connection import AmqpConnection
     from penstock.sinks.rabbitmq.publisher import Publisher
 
 _PERSISTENT, _TRANSIENT = 2, 1
@@ -20,7 +21,7 @@ class RabbitMqPublisher:
     """One connection for each server, exchange and kind of confirmation."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[Any, ...], tuple[Any, Publisher]] = {}
+        self._open: dict[tuple[Any, ...], tuple[AmqpConnection, Publisher]] = {}
 
     def publish(
         self, operation: RabbitMqPublish, requests: Sequence[PublishRequest]
@@ -72,6 +73,8 @@ class RabbitMqPublisher:
     def _publisher(self, operation: RabbitMqPublish, exchange: str) -> Publisher:
         broker = operation.broker()
         key = (broker, exchange, operation.mandatory)
+        if key in self._open and not _is_open(self._open[key][0]):
+            self._open.pop(key)[0].close()
         if key not in self._open:
             connection = broker.connection("penstock flow")
             from penstock.sinks.rabbitmq.publisher import Publisher  # noqa: PLC0415 - an extra
@@ -81,6 +84,12 @@ class RabbitMqPublisher:
             publisher.begin()
             self._open[key] = (connection, publisher)
         return self._open[key][1]
+
+
+def _is_open(connection: AmqpConnection) -> bool:
+    """Return whether RabbitMQ has not ended a connection since it was used: a missed heartbeat, say."""
+    connection.poll(0)
+    return connection.is_open
 
 
 def _properties(operation: RabbitMqPublish, fields: Any) -> bytes:

@@ -23,7 +23,8 @@ from penstock.flows.message import Message
 from penstock.flows.publish.operations import KafkaPublish
 from penstock.flows.running.flow_run import DeadLetter, RunResult, shown
 from penstock.flows.running.systems import PublishRequest
-from penstock.flows.spark.trigger_sources import TriggerSource, trigger_source
+from penstock.flows.spark.trigger_source import TriggerSource
+from penstock.flows.spark.trigger_sources import trigger_source
 
 log = event_logger(__name__)
 _PLACE = ("topic", "partition", "offset")
