@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from penstock.imports.http_listener.http_requests import (
@@ -74,6 +75,36 @@ class ServerOptions:
     patience: float = 30.0
 
 
+class Deadlines:
+    """When tasks give up what they wait for. One timer looks after all: one for each wait costs more."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._by_task: dict[asyncio.Task[None], float] = {}
+
+    @contextmanager
+    def limited(self, task: asyncio.Task[None]) -> Iterator[None]:
+        """Raise TimeoutError in this task where it waits for longer than the patience."""
+        self._by_task[task] = monotonic() + self._patience
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task in self._by_task:  # it was cancelled by someone else
+                raise
+            raise asyncio.TimeoutError from None
+        finally:
+            self._by_task.pop(task, None)
+
+    async def watch(self) -> None:
+        """End the waits whose time is up, until this is cancelled."""
+        while True:
+            await asyncio.sleep(min(1.0, self._patience / 4))
+            now = monotonic()
+            for task in [task for task, until in self._by_task.items() if until < now]:
+                del self._by_task[task]
+                task.cancel()
+
+
 class HttpServer:
     """The server, in its loop."""
 
@@ -84,10 +115,13 @@ class HttpServer:
         self._connections: dict[asyncio.Task[None], StreamWriter] = {}
         self._busy: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._deadlines = Deadlines(options.patience)
+        self._watch: asyncio.Task[None] | None = None
 
     async def listen(self) -> asyncio.Server:
         """Begin to accept connections."""
         options = self._options
+        self._watch = asyncio.get_running_loop().create_task(self._deadlines.watch())
         return await asyncio.start_server(
             self._connected, options.host, options.port, limit=HEAD_LIMIT, ssl=options.tls
         )
@@ -102,6 +136,8 @@ class HttpServer:
             await asyncio.wait([*self._connections], timeout=grace)
         for writer in self._connections.values():
             writer.transport.abort()
+        if self._watch is not None:
+            self._watch.cancel()
 
     # -- a connection
 
@@ -125,27 +161,30 @@ class HttpServer:
         while stays and not self._closing:
             head: Head | None = None
             try:
-                head = await self._head(reader, writer)
+                head = await self._head(reader, writer, task)
                 if head is None:
                     return
                 self._busy.add(task)
                 with self._reserving() as reserve:
-                    response = await self._answer(head, reader, writer, reserve)
+                    response = await self._answer(head, reader, writer, reserve, task)
                 stays = head.stays and not self._closing
-                await self._write(writer, response, stays)
+                await self._write(writer, response, stays, task)
             except RequestError as error:
                 stays = not error.ends and head is not None and head.stays and not self._closing
                 refusal = Response.of(error.status, {"error": error.reason}, error.headers)
-                await self._write(writer, refusal, stays)
+                await self._write(writer, refusal, stays, task)
                 if not stays:
                     await self._farewell(reader, writer)
             self._busy.discard(task)
 
-    async def _head(self, reader: StreamReader, writer: StreamWriter) -> Head | None:
+    async def _head(
+        self, reader: StreamReader, writer: StreamWriter, task: asyncio.Task[None]
+    ) -> Head | None:
         if len(self._connections) > self._options.max_connections:
             raise RequestError(503, "there are too many connections", headers=(RETRY,))
         try:
-            return await asyncio.wait_for(read_head(reader), self._options.patience)
+            with self._deadlines.limited(task):
+                return await read_head(reader)
         except (TimeoutError, asyncio.TimeoutError):
             if writer.is_closing() or not reader._buffer:  # type: ignore[attr-defined]
                 return None
@@ -169,27 +208,43 @@ class HttpServer:
             self._room += taken
 
     async def _answer(
-        self, head: Head, reader: StreamReader, writer: StreamWriter, reserve: Callable[[int], None]
+        self,
+        head: Head,
+        reader: StreamReader,
+        writer: StreamWriter,
+        reserve: Callable[[int], None],
+        task: asyncio.Task[None],
     ) -> Response:
         exchange = self._service.exchange(head)
-        length, most = head.length, exchange.max_body
+        try:
+            with self._deadlines.limited(task):
+                body = await self._body(head, exchange.max_body, reader, writer, reserve)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise RequestError(408, "the body of the request did not arrive in time") from None
+        return await exchange.answer(body)
+
+    async def _body(
+        self,
+        head: Head,
+        most: int,
+        reader: StreamReader,
+        writer: StreamWriter,
+        reserve: Callable[[int], None],
+    ) -> bytes:
+        length = head.length
         if length is not None and length > most:
             await read_body(reader, length, most, reserve)  # raises
         if (expected := head.one("Expect")) is not None:
             if expected.lower() != b"100-continue":
                 raise RequestError(417, "the only expectation that is understood is: 100-continue")
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        try:
-            body = await asyncio.wait_for(
-                read_body(reader, length, most, reserve), self._options.patience
-            )
-        except (TimeoutError, asyncio.TimeoutError):
-            raise RequestError(408, "the body of the request did not arrive in time") from None
-        return await exchange.answer(body)
+        return await read_body(reader, length, most, reserve)
 
     # -- replies
 
-    async def _write(self, writer: StreamWriter, response: Response, stays: bool) -> None:
+    async def _write(
+        self, writer: StreamWriter, response: Response, stays: bool, task: asyncio.Task[None]
+    ) -> None:
         status, body, content_type, headers = response
         lines = [
             f"HTTP/1.1 {int(status)} {_PHRASES.get(status, 'Other')}",
@@ -201,7 +256,9 @@ class HttpServer:
         else:
             lines += [f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
         writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-        await asyncio.wait_for(writer.drain(), self._options.patience)
+        if writer.transport.get_write_buffer_size():  # the client does not read
+            with self._deadlines.limited(task):
+                await writer.drain()
 
     async def _farewell(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Let a client that is still sending read the reply, for a moment."""
