@@ -71,11 +71,11 @@ class JmsPublisher:
 
 
 def _sink(operation: JmsPublish) -> JmsSink:
-    broker = {name: getattr(operation, name) for name in BrokerOptions.model_fields}
     kind = "queue" if operation.queue is not None else "topic"
+    options: dict[str, Any] = {kind: _NO_DESTINATION}
+    options |= {name: getattr(operation, name) for name in BrokerOptions.model_fields}
     return JmsSink(
-        **broker,
-        **{kind: _NO_DESTINATION},
+        **options,
         message=operation.message,
         persistent=operation.persistent,
         priority=operation.priority,
