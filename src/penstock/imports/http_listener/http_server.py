@@ -256,9 +256,13 @@ class HttpServer:
         else:
             lines += [f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
         writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-        if writer.transport.get_write_buffer_size():  # the client does not read
-            with self._deadlines.limited(task):
-                await writer.drain()
+        if writer.transport.get_write_buffer_size():
+            try:
+                with self._deadlines.limited(task):
+                    await writer.drain()
+            except (TimeoutError, asyncio.TimeoutError):
+                writer.transport.abort()  # the client does not read, and `close` would wait for it
+                raise
 
     async def _farewell(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Let a client that is still sending read the reply, for a moment."""
