@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,11 @@ def test_the_example_with_a_queue_of_rabbitmq(
 
     progress = run_once(flow, connection, tmp_path)
 
-    assert (progress.records, progress.failed) == (12, 0)
+    assert (progress.rows, progress.failed) == (12, 0)
     large = read_all(connection, "large-orders")
-    assert [json.loads(record.value) for record in large] == orders[4:]
+    assert sorted(json.loads(record.value)["id"] for record in large) == [*range(4, 10)]
     assert dict(large[0].headers) == {"queue": b"orders"}
-    assert values(connection, "small-orders") == orders[:4]
+    assert sorted(each["id"] for each in values(connection, "small-orders")) == [*range(4)]
     letters = read_all(connection, f"{flow.name}.dead-letters")
     assert [letter.value for letter in letters] == bodies[-2:]
     assert dict(letters[0].headers)["penstock.topic"] == f"{flow.name}.in".encode()
@@ -84,14 +85,14 @@ def test_the_example_with_a_timer(
         )
         with start(pipeline):
             eventually(lambda: len(service.requests) >= 4, timeout=120)
+        count = len(service.requests)
         with start(pipeline):  # again: it goes on after its last tick
-            eventually(lambda: len(service.requests) >= 8, timeout=120)
+            eventually(lambda: len(service.requests) >= count + 4, timeout=120)
 
-    times = [request.params["at"] for request in service.requests]
-    assert len(set(times)) >= 8
-    ticks = [record.timestamp for record in read_all(connection, "prices")]
-    assert ticks
-    assert values(connection, "prices")[0] == {"symbol": "A", "price": 1}
+    texts = [request.params["at"].replace("Z", "+00:00") for request in service.requests]
+    times = [datetime.fromisoformat(text) for text in texts]
+    assert times == sorted(set(times)), "each due time once, in their order"
+    assert values(connection, "market-prices") == [{"symbol": "A", "price": 1}] * len(times)
 
 
 def test_messages_of_jms_go_back_to_jms(
@@ -114,7 +115,7 @@ def test_messages_of_jms_go_back_to_jms(
 
     progress = run_once(flow, connection, tmp_path)
 
-    assert (progress.records, progress.failed) == (20, 0)
+    assert (progress.rows, progress.failed) == (20, 0)
     even, odd = receive(artemis, f"{out}.0"), receive(artemis, f"{out}.1")
     assert sorted(json.loads(m.body)["n"] for m in [*even, *odd]) == [*range(20)]
     assert even[0].properties == {"from": given}

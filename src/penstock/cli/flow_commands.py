@@ -16,7 +16,7 @@ from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, DefinitionError
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.reading import is_flow, parse_flow, read_flow
+from penstock.flows.definition.reading import defines_flow, parse_flow, read_flow
 from penstock.flows.drawing import draw as drawn
 from penstock.flows.message import Message
 from penstock.flows.running.flow_run import TraceEntry, shown
@@ -211,7 +211,7 @@ def deploy(
     from penstock.cli.apply import apply  # noqa: PLC0415 - the client of a server
 
     (definition,) = read_definitions([file])
-    if not is_flow(yaml.safe_load(definition.text)):
+    if not defines_flow(yaml.safe_load(definition.text)):
         raise ConfigError(
             f"{file} is not a flow: it has no trigger; a pipeline is deployed with: penstock apply {file}"
         )

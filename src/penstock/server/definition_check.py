@@ -16,7 +16,7 @@ from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.secrets.yaml_scalars import Document, Path
 from penstock.control.store.rows import Kind
 from penstock.errors import ConfigError, DefinitionError, Problem, nearest
-from penstock.flows.definition.reading import is_flow, parse_flow
+from penstock.flows.definition.reading import defines_flow, parse_flow
 from penstock.pipeline.reading import parse_pipeline
 from penstock.pipeline.values import without_imports
 from penstock.server.definition_limits import bounded_yaml
@@ -67,7 +67,7 @@ def checked_definition(
     origin = f"the definition of {name!r}"
     _require_text(text, origin)
     data = bounded_yaml(text, origin)
-    kind = kind or (Kind.FLOW if is_flow(data) else Kind.PIPELINE)
+    kind = kind or (Kind.FLOW if defines_flow(data) else Kind.PIPELINE)
     if not isinstance(data, dict):
         structure = Problem((), f"a definition is a mapping with {_PARTS[kind]}", 1)
         return Checked("", None, [structure], kind=kind)

@@ -206,7 +206,7 @@ def test_a_flow_runs_and_another_worker_takes_it_over(
 
     store.deployments.put(unique, Kind.FLOW, text, by="a test")
     eventually(lambda: published() == [b"one", b"two"], timeout=120, every=0.5)
-    eventually(lambda: store.counters.get(unique).records == 2)
+    eventually(lambda: store.counters.get(unique).rows == 2)
     eventually(lambda: state(store, unique) == "RUNNING")
 
     store.deployments.set_desired(unique, Desired.PAUSED, by="a test")
@@ -220,7 +220,7 @@ def test_a_flow_runs_and_another_worker_takes_it_over(
         store.deployments.set_desired(unique, Desired.RUNNING, by="a test")
         eventually(lambda: published() == [b"one", b"two", b"three"], timeout=120, every=0.5)
         assert store.leases.get(unique).worker == other.id
-        eventually(lambda: store.counters.get(unique).records == 3)
+        eventually(lambda: store.counters.get(unique).rows == 3)
     finally:
         other.drain()
         thread.join(120)

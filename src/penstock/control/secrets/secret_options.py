@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from penstock.errors import PenstockError
 from penstock.flows.definition.kafka_options import KafkaConnection
-from penstock.flows.definition.reading import is_flow
+from penstock.flows.definition.reading import defines_flow
 from penstock.flows.definition.step_model import KINDS
 from penstock.flows.definition.triggers import SOURCES, TRIGGERS
 from penstock.flows.publish.operation import OPERATIONS
@@ -23,7 +23,7 @@ def secret_options(definition: Any) -> frozenset[str]:
     """Return the names of secret options of all components that a definition names."""
     if not isinstance(definition, Mapping):
         return frozenset()
-    if is_flow(definition):
+    if defines_flow(definition):
         return _of_flows()
     found = [_options(kind, name) for kind, name in _components(definition)]
     return frozenset().union(*found)

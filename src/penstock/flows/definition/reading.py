@@ -34,19 +34,6 @@ def read_flow(path: str | Path) -> Flow:
     return parse_flow(text, origin=str(file))
 
 
-def is_flow(definition: object) -> bool:
-    """Return whether a definition is one of a flow: it has a trigger, where a pipeline has a source.
-
-    >>> is_flow({"name": "t", "trigger": {"kafka": "a"}}), is_flow({"name": "t", "source": "kafka"})
-    (True, False)
-    """
-    return (
-        isinstance(definition, Mapping)
-        and "trigger" in definition
-        and not {"source", "sink"} & definition.keys()
-    )
-
-
 def parse_flow(
     text: str, origin: str = "the flow", fill: Callable[[Any], Any] | None = None
 ) -> Flow:
@@ -105,3 +92,16 @@ def filled_in(value: Any) -> Any:
 def _resolved(match: re.Match[str]) -> str:
     """Return the text of a reference; `$${` is left to the expressions, where it is a plain `${`."""
     return match[0] if match[0] == "$${" else str(resolve_references(match[0]))
+
+
+def defines_flow(definition: object) -> bool:
+    """Return whether a definition is one of a flow: it has a trigger, where a pipeline has a source.
+
+    >>> defines_flow({"trigger": {"kafka": "a"}}), defines_flow({"source": {"kafka": "a"}})
+    (True, False)
+    """
+    return (
+        isinstance(definition, Mapping)
+        and "trigger" in definition
+        and not {"source", "sink"} & definition.keys()
+    )

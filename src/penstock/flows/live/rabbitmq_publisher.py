@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.sinks.rabbitmq.publisher import Publisher
 
 _PERSISTENT, _TRANSIENT = 2, 1
+# The last bytes of a connection come before its end.
+_LOOKS = 3
 
 
 class RabbitMqPublisher:
@@ -73,7 +75,7 @@ class RabbitMqPublisher:
     def _publisher(self, operation: RabbitMqPublish, exchange: str) -> Publisher:
         broker = operation.broker()
         key = (broker, exchange, operation.mandatory)
-        if key in self._open and not _is_open(self._open[key][0]):
+        if key in self._open and not _is_alive(self._open[key][0]):
             self._open.pop(key)[0].close()
         if key not in self._open:
             connection = broker.connection("penstock flow")
@@ -86,9 +88,10 @@ class RabbitMqPublisher:
         return self._open[key][1]
 
 
-def _is_open(connection: AmqpConnection) -> bool:
-    """Return whether RabbitMQ has not ended a connection since it was used: a missed heartbeat, say."""
-    connection.poll(0)
+def _is_alive(connection: AmqpConnection) -> bool:
+    """Return whether the server has not closed it: between batches nothing replies to its heartbeats."""
+    for _ in range(_LOOKS):
+        connection.poll(0)
     return connection.is_open
 
 

@@ -45,6 +45,21 @@ class TickTimes:
             yield due
             due = self.next(due)
 
+    def latest(self, last: int, now: int) -> tuple[int, int] | None:
+        """Return the last due time up to now, and how many come before it; None where there is none.
+
+        >>> TickTimes(interval=0.5).latest(0, 1600)
+        (1500, 2)
+        """
+        if self.interval is not None:
+            step = self.next(0) or 1
+            count = (now - last) // step
+            return (last + count * step, count - 1) if count > 0 else None
+        found = None
+        for before, due in enumerate(self.between(last, now)):
+            found = due, before
+        return found
+
     @cached_property
     def _times(self) -> Cron:
         return Cron.read(self.cron or "* * * * *")

@@ -52,15 +52,17 @@ class TimerImport(Import):
         return Clock(self)
 
 
-@dataclass(frozen=True)
 class Clock(System):
     """This machine's clock: it has something to read when a tick is due."""
 
-    options: TimerImport
+    def __init__(self, options: TimerImport) -> None:
+        self._options = options
+        # The last tick and the next one: of some expressions it is years away, and takes a while to find.
+        self._next: tuple[int, int | None] | None = None
 
     def pending(self, positions: Mapping[str, Position]) -> list[Part]:
         """Return the timer where a tick is due, or where none was noted yet."""
-        part = TimerPart(self.options)
+        part = TimerPart(self._options)
         last = part.last(positions.get(key_of(part.place)))
         if last is None:
             return [part]
@@ -72,7 +74,9 @@ class Clock(System):
                 f"with: penstock offsets set NAME '{key_of(part.place)}' '{{\"time\": {now}}}'",
                 retry_after=5.0,
             )
-        due = self.options.times.next(last)
+        if self._next is None or self._next[0] != last:
+            self._next = last, self._options.times.next(last)
+        due = self._next[1]
         return [part] if due is not None and due <= now else []
 
 
@@ -134,10 +138,8 @@ class TickReader(Reader):
             return [Tick(now)] if times.interval is not None else []
         if self._options.missed == "all":
             return [Tick(due) for due in islice(times.between(self._last, now), most)]
-        missed, latest = -1, 0
-        for due in times.between(self._last, now):
-            missed, latest = missed + 1, due
-        return [Tick(latest, missed)] if latest else []
+        latest = times.latest(self._last, now)
+        return [Tick(*latest)] if latest else []
 
     def _portion(self, ticks: list[Tick], last: int) -> Portion:
         written: list[tuple[Tick, bytes | None]] = []

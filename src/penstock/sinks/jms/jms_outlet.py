@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The most messages that are not answered, and the most bytes that wait for the socket.
 _UNANSWERED, _UNSENT = 5_000, 4 * 2**20
+# The last bytes of a connection come before its end.
+_LOOKS = 3
 # The most destinations that are open at a time.
 _LINKS = 200
 
@@ -58,7 +60,8 @@ class JmsOutlet(Outlet):
     def is_connected(self) -> bool:
         """Return whether the broker has not ended the connection since it was used."""
         try:
-            self._connection.wait_for_bytes(0.0, "sending")
+            for _ in range(_LOOKS):
+                self._connection.wait_for_bytes(0.0, "sending")
         except PenstockError:
             return False
         return True
