@@ -26,7 +26,7 @@ from penstock.flows.listener.endpoint import Endpoint
 from penstock.flows.listener.flow_listener import FlowListener
 from penstock.flows.listener.known_requests import KnownRequests, Pending, id_of
 from penstock.flows.listener.listener_source import FlowListenerSource
-from penstock.flows.listener.reply import Reply, failed, reply_of, reply_records
+from penstock.flows.listener.reply import Reply, failed, reply_in, reply_of, reply_records
 from penstock.flows.listener.request_record import Request, attributes_of
 from penstock.flows.listener.shared_server import Servers, SharedServer
 from penstock.testing import eventually
@@ -383,6 +383,21 @@ def test_only_results_that_are_waited_for_are_written() -> None:
     assert (record.fields["topic"], record.fields["key"]) == ("t.replies", "7")
     assert reply_records("t", accepted, result) == []
     assert failed("7", "HTTP:503", "x").status == 500
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("status", b"200")],
+        [("status", b"x"), ("content-type", b"text/plain")],
+        [("status", b"100"), ("content-type", b"text/plain")],
+        [("status", b"200"), ("content-type", b"text/plain\r\nX-Own: 1")],
+        [("status", None), ("content-type", None)],
+    ],
+)
+def test_a_record_that_is_not_a_reply_is_dropped(headers: Any) -> None:
+    assert reply_in(b"x", headers) is None
 
 
 def test_the_listener_fills_the_topic_of_its_flow() -> None:

@@ -52,13 +52,13 @@ def reply_in(value: bytes | None, headers: Iterable[tuple[str, bytes | None]]) -
     """
     named = dict(headers)
     try:
-        return Reply(
-            int(named["status"] or b""),
-            (named["content-type"] or b"").decode("ascii"),
-            value or b"",
-        )
+        status = int(named["status"] or b"")
+        content_type = (named["content-type"] or b"").decode("ascii")
     except (KeyError, ValueError):
         return None
+    if status not in _STATUSES or not _TYPE.fullmatch(content_type):
+        return None
+    return Reply(status, content_type, value or b"")
 
 
 def error_body(id: str, code: str, description: str) -> bytes:
