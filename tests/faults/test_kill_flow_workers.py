@@ -1,12 +1,14 @@
-"""A deployed flow, from RabbitMQ through a branch into two topics, whose workers are killed with -9.
+"""Deployed flows whose workers are killed with -9: a queue of RabbitMQ into two topics, and a timer.
 
-Nothing is lost; duplicates are allowed (at-least-once) and counted. `PENSTOCK_KILLS=20` is the long form.
+Nothing is lost; duplicates of the flows are allowed (at-least-once) and counted, a tick is imported
+exactly once. `PENSTOCK_KILLS=20` is the long form.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,22 @@ def definition(name: str, connection: Connection, rabbitmq: RabbitMq) -> str:
     return yaml.safe_dump(given)
 
 
+STEP = 200
+
+
+def ticking(name: str, connection: Connection) -> str:
+    """A flow that writes each tick of a timer with its place in the topic between."""
+    payload = {"time": "attribute.timestamp", "offset": "attribute.offset"}
+    options = {"topic": f"{name}.out", "producer": {"acks": "all"}}
+    given = {
+        "name": name,
+        "connection": {"addresses": connection.brokers},
+        "trigger": {"timer": {"interval": f"{STEP}ms", "missed": "all"}},
+        "steps": [{"map": payload}, {"publish": {"kafka": options}, "retry": 5}],
+    }
+    return yaml.safe_dump(given)
+
+
 class Fleet:
     """Two workers of one store."""
 
@@ -78,7 +96,7 @@ class Fleet:
         return next((each for each in self.processes if each.pid == wanted), None)
 
 
-def test_no_message_of_a_flow_is_lost_by_kills_of_its_workers(
+def test_no_message_and_no_tick_of_a_flow_is_lost_by_kills_of_workers(
     connection: Connection,
     rabbitmq: RabbitMq,
     unique: str,
@@ -89,10 +107,10 @@ def test_no_message_of_a_flow_is_lost_by_kills_of_its_workers(
     dice = random.Random(unique)
     monkeypatch.setenv("PENSTOCK_STATE", str(tmp_path / "states"))
     file, keys = tmp_path / "control.sqlite", tmp_path / "keys"
-    topics = [f"{unique}.even", f"{unique}.odd"]
+    topics, timer = [f"{unique}.even", f"{unique}.odd"], f"{unique}-timer"
     rabbitmq.declare(unique)
     with Admin(connection) as admin:
-        for topic in topics:
+        for topic in (*topics, f"{timer}.out"):
             admin.create_topic(topic, 1)
 
     def found() -> Counter[int]:
@@ -107,18 +125,26 @@ def test_no_message_of_a_flow_is_lost_by_kills_of_its_workers(
         ControlStore.at(file, keys, LEASE) as store,
         Fleet(store, (str(file), keys), tmp_path) as fleet,
     ):
-        text = store.secrets.sealed(unique, definition(unique, connection, rabbitmq))
-        store.deployments.put(unique, Kind.FLOW, text, by="a test")
-        for _ in range(KILLS):
+        flows = {
+            unique: definition(unique, connection, rabbitmq),
+            timer: ticking(timer, connection),
+        }
+        for name, text in flows.items():
+            store.deployments.put(name, Kind.FLOW, store.secrets.sealed(name, text), by="a test")
+        for number in range(KILLS):
             send(sent)
             until = sent + dice.randrange(1, EACH)
             sent += EACH
             eventually(lambda until=until: len(found()) >= until, timeout=PATIENCE, every=0.2)
-            fleet.kill_owner(unique)
+            fleet.kill_owner([unique, timer][number % 2])
         send(sent)
         sent += EACH
         eventually(lambda: len(found()) == sent, timeout=PATIENCE, every=0.5)
         eventually(lambda: rabbitmq.depth(unique) == 0, timeout=60, every=0.5)
+        now = time.time() * 1000
+        eventually(
+            lambda: max(ticks(connection, timer), default=0) > now, timeout=PATIENCE, every=0.5
+        )
     counts = found()
 
     assert counts.keys() == {*range(sent)}, "nothing is lost, nothing is invented"
@@ -126,4 +152,21 @@ def test_no_message_of_a_flow_is_lost_by_kills_of_its_workers(
     assert not any(evens)
     twice = sum(counts.values()) - len(counts)
     record_property("duplicates", f"{twice} of {sent} after {KILLS} kills")
-    print(f"flow: {KILLS} kills, {sent} messages, 0 lost, {twice} twice")
+    found_ticks = ticks(connection, timer)
+    first, last = min(found_ticks), max(found_ticks)
+    assert found_ticks.keys() == {*range(first, last + 1, STEP)}, (
+        "no due time is missing, none is added"
+    )
+    assert {len(offsets) for offsets in found_ticks.values()} == {1}, (
+        "each was imported exactly once"
+    )
+    print(f"flow: {KILLS} kills, {sent} messages, 0 lost, {twice} twice; {len(found_ticks)} ticks")
+
+
+def ticks(connection: Connection, name: str) -> dict[int, set[int]]:
+    """Return the due times that were written, with the offsets that each has in the topic between."""
+    found: dict[int, set[int]] = {}
+    for record in read_all(connection, f"{name}.out"):
+        tick = json.loads(record.value)
+        found.setdefault(tick["time"], set()).add(tick["offset"])
+    return found

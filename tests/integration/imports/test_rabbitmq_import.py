@@ -136,6 +136,7 @@ def test_a_record_has_the_key_the_time_the_headers_and_the_properties_of_its_mes
         "rabbitmq.exchange": b"",
         "rabbitmq.routing_key": queue.encode(),
         "rabbitmq.redelivered": b"false",
+        "rabbitmq.queue": queue.encode(),
     }
     # An empty body is an empty value; a time in the future, which Kafka would refuse, is a header only.
     assert (second.key, second.value) == (None, b"")
