@@ -107,6 +107,7 @@ CASES: dict[str, Case] = {
     "rabbitmq": _alone("rabbitmq"),
     "search": _with_broker("outlets", "run_search", share=10),
     "http": _with_broker("outlets", "run_http", share=10),
+    "flow-listener": _with_broker("flow_listener"),
     "takeover": _with_broker("takeover"),
     "fleet": _with_broker("takeover", "fleet"),
 }

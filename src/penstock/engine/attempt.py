@@ -212,7 +212,7 @@ class Attempt:
         elif pipeline.every:
             writer = writer.trigger(processingTime=f"{pipeline.every} seconds")
         _running.add(self)
-        pause_polling(spark, len(_running))
+        pause_polling(spark, len(_running), pipeline.source.longest_pause)
         self._query.set(writer.start())
 
     def _launch_in_real_time(self, ready: _Ready, epoch: Epoch) -> None:

@@ -125,23 +125,23 @@ def _forget_dead(jvm: Jvm) -> None:
     _jvm = None
 
 
-def pause_polling(spark: SparkSession, pipelines: int) -> None:
+def pause_polling(spark: SparkSession, pipelines: int, longest: float) -> None:
     """Let queries that are started from now on share Kafka with all others that run.
 
-    While idle each asks Kafka for news the less often the more run: each time takes 2 ms of processor
-    time, and Spark's own pause is 10 ms.
+    While idle each asks Kafka for news the less often the more run, and after `longest` seconds: each
+    time takes 2 ms of processor time, and Spark's own pause is 10 ms.
     """
     if _options is not None and _POLLING not in _options.conf:
-        spark.conf.set(_POLLING, _pause(pipelines))
+        spark.conf.set(_POLLING, _pause(pipelines, longest))
 
 
-def _pause(pipelines: int) -> str:
+def _pause(pipelines: int, longest: float) -> str:
     """Return how long each of this many idle pipelines waits before it asks Kafka again.
 
-    >>> _pause(1), _pause(7), _pause(200)
-    ('200ms', '1400ms', '2000ms')
+    >>> _pause(1, 2.0), _pause(7, 2.0), _pause(200, 2.0), _pause(7, 0.05)
+    ('200ms', '1400ms', '2000ms', '50ms')
     """
-    return f"{min(200 * pipelines, 2000)}ms"
+    return f"{min(200 * pipelines, round(longest * 1000))}ms"
 
 
 def java_death() -> str | None:

@@ -108,6 +108,11 @@ class Source(Component):
     def with_headers(self) -> Source:
         """Return the same source, which reads the records' headers, too."""
 
+    @property
+    def longest_pause(self) -> float:
+        """Return for how long an idle pipeline may wait before it looks for new records, in seconds."""
+        return 2.0
+
     def own(self, by_partition: Mapping[Partition, T]) -> dict[Partition, T]:
         """Return what of this is about partitions of its topics."""
         return {where: what for where, what in by_partition.items() if self.reads(where[0])}

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads
 
-from penstock.errors import ConfigError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.spark.flow_pipeline import flow_pipeline
@@ -198,8 +197,6 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.fetch.min.bytes": "7",
     }
-    with pytest.raises(ConfigError, match="trigger 'http' cannot be run yet"):
-        flow_pipeline(Flow(name="t", trigger={"http": "/a"}))
 
 
 def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:

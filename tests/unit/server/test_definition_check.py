@@ -92,3 +92,18 @@ def test_where_the_state_is_may_be_known_to_the_workers_only(store: ControlStore
     text = TEXT.format(topic="t", url="sqlite:///x", more="state: '${env:STATE}'")
 
     assert not checked_definition(store.secrets, "orders", text).state_is_known
+
+
+def test_a_flow_that_listens_is_checked_and_its_secrets_are_sealed(store: ControlStore) -> None:
+    example = Path(__file__).parents[3] / "examples/flows/http-to-kafka.yaml"
+    text = example.read_text()
+    assert checked_definition(store.secrets, "orders-from-http", text).problems == []
+    for auth in (
+        "hmac: {secret: hidden-words-of-20-x}",
+        "token: hidden-words-of-20-x",
+        "basic: {username: u, password: hidden-words-of-20-x}",
+    ):
+        text = f"name: t\ntrigger: {{http: {{path: /a, auth: {{{auth}}}}}}}\nsteps: [{{log: a}}]\n"
+        checked = checked_definition(store.secrets, "t", text)
+        assert checked.problems == []
+        assert "hidden-words" not in checked.sealed

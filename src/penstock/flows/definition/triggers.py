@@ -25,6 +25,7 @@ from penstock.flows.definition.kafka_options import AnyKafkaConnection, Consumer
 from penstock.flows.definition.model import FlowModel, build, refused
 from penstock.flows.expressions import Expression
 from penstock.http.http_options import BasicAuth, BearerAuth, HeaderName
+from penstock.imports.http_listener.listener_options import ListenerTls, is_loopback
 from penstock.pipeline import Source
 from penstock.pipeline.registry import component
 from penstock.pipeline.values import Duration
@@ -182,7 +183,7 @@ class HttpTriggerAuth(FlowModel):
 
 
 class HttpTrigger(Trigger):
-    """Requests to a path: the body as payload, method, path, query and headers as attributes.
+    """Requests to a path: the body as payload; id, method, path, query and headers as attributes.
 
     A request is in Kafka before it is answered.
     """
@@ -194,7 +195,24 @@ class HttpTrigger(Trigger):
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = Field(
         default="POST", description="The method."
     )
-    auth: HttpTriggerAuth | None = Field(default=None, description="Who may send.")
+    host: str = Field(
+        default="127.0.0.1", min_length=1, description="The address on which it listens."
+    )
+    port: int = Field(
+        default=8085,
+        ge=0,
+        le=65535,
+        description="The port, which flows of one process may share; 0: any that is free.",
+    )
+    tls: ListenerTls | None = Field(
+        default=None, description="The files `certificate` and `key` (PEM) of https."
+    )
+    auth: HttpTriggerAuth | None = Field(
+        default=None, description="Who may send: `token`, `basic` or `hmac`."
+    )
+    allow_anyone: bool = Field(
+        default=False, description="Listen without `auth` where other machines can send."
+    )
     format: Literal["bytes", "json", "form"] = Field(
         default="bytes",
         description="What a body must be: any `bytes`, `json`, or a `form`, which becomes an object.",
@@ -208,10 +226,23 @@ class HttpTrigger(Trigger):
     reply: Literal["accepted", "result"] = Field(
         default="accepted",
         description="`accepted`: 202 with an id as soon as the request is in Kafka; `result`: the "
-        "payload at the end of the flow, with the status in `attribute.status`.",
+        "payload at the end of the flow, with the status in `variable.status` or `attribute.status`.",
     )
     timeout: Duration = Field(
         default=30.0, gt=0, le=600, description="How long a request waits for its result; then 504."
+    )
+    accept_timeout: Duration = Field(
+        default=10.0,
+        ge=1,
+        le=300,
+        description="How long Kafka may take for a request; then 503.",
+    )
+    max_waiting: int = Field(
+        default=500,
+        ge=1,
+        le=10_000,
+        description="The most requests that wait at the same time, for Kafka or for their result; "
+        "more get 429.",
     )
     idempotency_header: HeaderName = Field(
         default="Idempotency-Key",
@@ -224,6 +255,15 @@ class HttpTrigger(Trigger):
         if not _PATH.fullmatch(path):
             raise refused(f"given {path!r:.60}; a path is /NAME, with letters, digits and . _ ~ -")
         return path
+
+    @model_validator(mode="after")
+    def _is_protected(self) -> Self:
+        if not is_loopback(self.host) and self.auth is None and not self.allow_anyone:
+            raise refused(
+                f"other machines can send to {self.host}: give 'auth', or 'allow_anyone: true' where "
+                "that is what you want"
+            )
+        return self
 
     def summary(self) -> str:
         """Return method and path."""

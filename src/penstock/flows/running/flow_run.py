@@ -61,6 +61,8 @@ class Outcome:
     status: str = "done"
     results: list[Message] = field(default_factory=list)
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    # The message where it ended before the end of the flow: filtered, or at the end of a handler.
+    last: Message | None = None
 
 
 class FlowStoppedError(TerminalError):
@@ -107,6 +109,7 @@ class FlowRun:
         outcome = self.outcome(message)
         if outcome.status == "done":
             outcome.status = status
+            outcome.last = message
 
     def finished(self, messages: Sequence[Message]) -> None:
         """Note the messages that came to the end of the flow."""

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from penstock.config import Connection
+from penstock.config.logs import event_logger
 from penstock.errors import TransientError
 from penstock.flows.compiled import CompiledFlow
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import ProducerAdvanced
 from penstock.flows.error_codes import Fault
 from penstock.flows.expressions import Expression, Template
+from penstock.flows.listener.reply import refused_reply
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.message import Message
 from penstock.flows.publish.operations import KafkaPublish
@@ -24,6 +26,7 @@ from penstock.flows.running.systems import PublishRequest
 from penstock.flows.spark.trigger_source import TriggerSource
 from penstock.flows.spark.trigger_sources import trigger_source
 
+log = event_logger(__name__)
 _PLACE = ("topic", "partition", "offset")
 RESULT = "topic string, partition int, offset bigint, status string"
 _SCHEMA = pa.schema(
@@ -62,6 +65,7 @@ class FlowBatches:
         for batch in batches:
             result = compiled.run(messages_of(batch, trigger), live.systems())
             self._write_dead_letters(result.dead_letters, live)
+            self._write_replies(trigger.replies(result), live)
             yield _rows(batch, result)
 
     def _opened(self) -> OpenFlow:
@@ -79,15 +83,38 @@ class FlowBatches:
         if not letters:
             return
         topic = self.flow.dead_letter_topic
-        operation = KafkaPublish(
-            topic=Template(topic),
-            value=Expression("payload"),
-            producer=ProducerAdvanced(acks="all"),
-        )
         requests = [PublishRequest(dead_letter_record(letter, topic)) for letter in letters]
-        for receipt in live.publish("dead_letters", operation, requests):
+        for receipt in live.publish("dead_letters", _to(topic), requests):
             if isinstance(receipt, Fault):
                 raise TransientError(f"dead letters cannot be written to {topic}: {receipt}")
+
+    def _write_replies(self, replies: Sequence[PublishRequest], live: LiveSystems) -> None:
+        """Write results for those who wait for them.
+
+        A result that Kafka refuses is replaced by that error. While no broker can be reached, the batch
+        goes on: what was published must not be published again for the sake of a reply.
+        """
+        if not replies:
+            return
+        to = _to(replies[0].fields["topic"])
+        receipts = live.publish("replies", to, replies)
+        failed = [(r, f) for r, f in zip(replies, receipts, strict=True) if isinstance(f, Fault)]
+        if failed:
+            log.warning(
+                "replies_not_written",
+                flow=self.flow.name,
+                count=len(failed),
+                error=str(failed[0][1]),
+            )
+        refused = [refused_reply(r, f) for r, f in failed if f.code == "KAFKA:REFUSED"]
+        if refused:
+            live.publish("replies", to, refused)
+
+
+def _to(topic: str) -> KafkaPublish:
+    return KafkaPublish(
+        topic=Template(topic), value=Expression("payload"), producer=ProducerAdvanced(acks="all")
+    )
 
 
 def messages_of(batch: pa.RecordBatch, trigger: TriggerSource) -> list[Message]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from penstock.config import Connection
 from penstock.flows.definition.flow import Flow
+from penstock.flows.running.flow_run import RunResult
+from penstock.flows.running.systems import PublishRequest
 
 
 class TriggerSource(ABC):
@@ -28,6 +30,10 @@ class TriggerSource(ABC):
     def attributes(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a record's message; `record` has the `columns`."""
         return dict(record)
+
+    def replies(self, result: RunResult) -> list[PublishRequest]:  # noqa: ARG002 - most have none
+        """Return the records that bring outcomes to those who wait for them."""
+        return []
 
     def connection(self) -> Connection | None:
         """Return the cluster that the trigger names, None where it names none."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from penstock.config import Connection
-from penstock.errors import ConfigError
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import settings_of
 from penstock.flows.definition.triggers import KafkaTrigger, trigger_name
+from penstock.flows.listener.http_trigger import HttpTriggerSource
 from penstock.flows.live.kafka_publisher import connection_of
 from penstock.flows.spark.import_triggers import (
     FileTriggerSource,
@@ -72,20 +72,15 @@ class KafkaTriggerSource(TriggerSource):
 
 _SOURCES: dict[str, type[TriggerSource]] = {
     "kafka": KafkaTriggerSource,
+    "http": HttpTriggerSource,
     "timer": TimerTriggerSource,
     "rabbitmq": RabbitMqTriggerSource,
     "jms": JmsTriggerSource,
     "file": FileTriggerSource,
 }
-"""The triggers that run, by their names."""
+"""All triggers, by their names."""
 
 
 def trigger_source(flow: Flow) -> TriggerSource:
     """Return how the trigger of a flow is read."""
-    name = trigger_name(flow.trigger)
-    if name not in _SOURCES:
-        raise ConfigError(
-            f"a flow with the trigger {name!r} cannot be run yet; flows with these can: "
-            f"{', '.join(_SOURCES)}"
-        )
-    return _SOURCES[name](flow)
+    return _SOURCES[trigger_name(flow.trigger)](flow)

@@ -15,6 +15,8 @@ _TARGET = re.compile(rb"/[\x21-\x7e]*")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e]*)?\r\n")
+# Requests that have no body where their head does not announce one.
+_WITHOUT_BODY = ("GET", "HEAD", "DELETE")
 _VERSIONS = {b"HTTP/1.1": 1, b"HTTP/1.0": 0}
 
 
@@ -66,6 +68,8 @@ class Head:
                 raise RequestError(501, "the only Transfer-Encoding that is understood is: chunked")
             return None
         if given is None:
+            if self.method in _WITHOUT_BODY:
+                return 0
             raise RequestError(411, "give Content-Length, or send the body in chunks")
         if not _LENGTH.fullmatch(given):
             raise RequestError(400, "Content-Length is not a number")
@@ -158,6 +162,4 @@ async def _skip_trailers(reader: StreamReader) -> None:
 
 def _require_size(size: int, most: int) -> None:
     if size > most:
-        raise RequestError(
-            413, f"a body of {size} bytes, and at most {most} are allowed (max_body)"
-        )
+        raise RequestError(413, f"a body of {size} bytes, and at most {most} are allowed")
