@@ -33,6 +33,16 @@ def read_flow(path: str | Path) -> Flow:
     return parse_flow(text, origin=str(file))
 
 
+def is_flow(path: Path) -> bool:
+    """Return whether a file is a definition with a trigger, as flows have; read_flow checks the rest."""
+    try:
+        nodes = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
+        return False
+    pairs = nodes.value if isinstance(nodes, yaml.MappingNode) else []
+    return any(key.value == "trigger" for key, _ in pairs)
+
+
 def parse_flow(text: str, origin: str = "the flow") -> Flow:
     """Read a flow from YAML text.
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from penstock.sinks.rabbitmq.publisher import Publisher
 
 _PERSISTENT, _TRANSIENT = 2, 1
+# The last bytes of a connection come before its end.
+_LOOKS = 3
 
 
 class RabbitMqPublisher:
@@ -72,6 +74,8 @@ class RabbitMqPublisher:
     def _publisher(self, operation: RabbitMqPublish, exchange: str) -> Publisher:
         broker = operation.broker()
         key = (broker, exchange, operation.mandatory)
+        if key in self._open and not _is_alive(self._open[key][0]):
+            self._open.pop(key)[0].close()
         if key not in self._open:
             connection = broker.connection("penstock flow")
             from penstock.sinks.rabbitmq.publisher import Publisher  # noqa: PLC0415 - an extra
@@ -81,6 +85,13 @@ class RabbitMqPublisher:
             publisher.begin()
             self._open[key] = (connection, publisher)
         return self._open[key][1]
+
+
+def _is_alive(connection: Any) -> bool:
+    """Return whether the server has not closed it: between batches nothing replies to its heartbeats."""
+    for _ in range(_LOOKS):
+        connection.poll(0)
+    return bool(connection.is_open)
 
 
 def _properties(operation: RabbitMqPublish, fields: Any) -> bytes:

@@ -37,16 +37,22 @@ class FlowStep(Step):
 
     flow: Flow = Field(description="The flow.")
     connection: Connection = Field(description="The cluster of operations that name none.")
+    source: Connection = Field(description="The cluster of the trigger, and of the dead letters.")
 
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return the outcome of each record."""
         from penstock.flows.spark.record_batches import RESULT, FlowBatches  # noqa: PLC0415 - an extra
 
-        identity = sha256(pickle.dumps((self.flow.name, self.flow.model_dump_json()))).digest()
-        batches = FlowBatches(self.flow, self.connection, identity)
+        known = self.flow.name, self.flow.model_dump_json(), self.connection, self.source
+        identity = sha256(pickle.dumps(known)).digest()
+        batches = FlowBatches(self.flow, self.connection, self.source, identity)
         trigger = self.flow.trigger
         metadata = trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
-        needed = rows.select("value", "topic", "partition", "offset", *metadata)
+        # What the dead letters of pipelines have, too.
+        names = dict.fromkeys(
+            ("value", "topic", "partition", "offset", "timestamp", "key", *metadata)
+        )
+        needed = rows.select(*names)
         consumers = trigger.consumers if isinstance(trigger, KafkaTrigger) else 1
         # As many tasks as consumers: each reads its partitions in their order.
         return map_in_arrow(needed.coalesce(consumers), in_worker(batches, "step"), RESULT)
@@ -72,13 +78,23 @@ def flow_pipeline(flow: Flow, connection: Connection | None = None, **options: A
         "source": {"kafka": {**_topics(trigger), "start": _START[trigger.advanced.initial_offset]}},
         "decode": "raw",
         "steps": [
-            FlowStep(flow=flow, connection=connection or connection_of(flow.connection) or found)
+            FlowStep(
+                flow=flow,
+                connection=connection or connection_of(flow.connection) or found,
+                source=found,
+            )
         ],
         "sink": "discard",
         "delivery": _DELIVERY[trigger.advanced.confirm],
         "dead_letters": flow.dead_letter_topic,
     }
     return Pipeline(**{**given, **options})
+
+
+def flow_step(pipeline: Pipeline) -> FlowStep | None:
+    """Return the step of a pipeline that is a flow; None where it is another pipeline."""
+    steps = [step for step in pipeline.steps if isinstance(step, FlowStep)]
+    return steps[0] if steps else None
 
 
 def require_partitions(flow: Flow, pipeline: Pipeline) -> None:

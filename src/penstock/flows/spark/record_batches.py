@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,17 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.config import Connection
-from penstock.errors import TransientError
+from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.flows.compiled import CompiledFlow
+from penstock.flows.dead_letters import definition_of, letters_of
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.kafka_options import ProducerAdvanced
 from penstock.flows.definition.triggers import KafkaTrigger
-from penstock.flows.error_codes import Fault
-from penstock.flows.expressions import Expression, Template
+from penstock.flows.live.dead_letter_writer import DeadLetterWriter
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.message import Message
-from penstock.flows.publish.operations import KafkaPublish
-from penstock.flows.running.flow_run import DeadLetter, RunResult, shown
-from penstock.flows.running.systems import PublishRequest
+from penstock.flows.running.flow_run import DeadLetter as FailedMessage
+from penstock.flows.running.flow_run import RunResult
+from penstock.pipeline.derived_names import TASK_BATCH
 
 RESULT = "topic string, partition int, offset bigint, status string"
 _SCHEMA = pa.schema(
@@ -32,8 +30,19 @@ _SCHEMA = pa.schema(
         ("status", pa.string()),
     ]
 )
-# One compiled flow with its clients for a worker process: Spark uses the process for the next batch, too.
-_open: dict[bytes, tuple[CompiledFlow, LiveSystems]] = {}
+
+
+class _Open:
+    """A compiled flow with its clients."""
+
+    def __init__(self, flow: Flow, connection: Connection, source: Connection) -> None:
+        self.compiled = CompiledFlow(flow)
+        self.live = LiveSystems(connection)
+        self.letters = DeadLetterWriter(source, flow.dead_letter_topic)
+
+
+# One for a worker process: Spark uses the process for the next batch, too.
+_open: dict[bytes, _Open] = {}
 
 
 @dataclass(frozen=True)
@@ -42,39 +51,50 @@ class FlowBatches:
 
     flow: Flow
     connection: Connection
+    source: Connection
     identity: bytes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the flow over each batch; its rows are the outcomes of the records."""
-        compiled, live = self._opened()
+        opened = self._opened()
         for batch in batches:
-            result = compiled.run(messages_of(batch, self._metadata()), live.systems())
-            self._write_dead_letters(result.dead_letters, live)
+            messages = messages_of(batch, self._metadata())
+            result = opened.compiled.run(messages, opened.live.systems())
+            if failed := result.dead_letters:
+                self._write_dead_letters(failed, batch, opened.letters)
             yield _rows(batch, result)
 
-    def _opened(self) -> tuple[CompiledFlow, LiveSystems]:
+    def _opened(self) -> _Open:
         if self.identity not in _open:
-            _open[self.identity] = CompiledFlow(self.flow), LiveSystems(self.connection)
+            _open[self.identity] = _Open(self.flow, self.connection, self.source)
         return _open[self.identity]
 
     def _metadata(self) -> tuple[str, ...]:
         trigger = self.flow.trigger
         return trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
 
-    def _write_dead_letters(self, letters: Sequence[DeadLetter], live: LiveSystems) -> None:
+    def _write_dead_letters(
+        self, failed: Sequence[FailedMessage], batch: pa.RecordBatch, writer: DeadLetterWriter
+    ) -> None:
         """Write the dead letters; where that is not possible the batch fails, and is run again."""
-        if not letters:
-            return
-        topic = self.flow.dead_letter_topic
-        operation = KafkaPublish(
-            topic=Template(topic),
-            value=Expression("payload"),
-            producer=ProducerAdvanced(acks="all"),
-        )
-        requests = [PublishRequest(dead_letter_record(letter, topic)) for letter in letters]
-        for receipt in live.publish("dead_letters", operation, requests):
-            if isinstance(receipt, Fault):
-                raise TransientError(f"dead letters cannot be written to {topic}: {receipt}")
+        epoch, number = _batch_of_task()
+
+        def record(row: int) -> DeadLetter:
+            names = ("topic", "partition", "offset", "timestamp", "key", "value")
+            given: dict[str, Any] = {name: batch.column(name)[row].as_py() for name in names}
+            given |= {"pipeline": self.flow.name, "epoch": epoch, "batch": number}
+            return DeadLetter(stage="step", **given)
+
+        writer.write(letters_of(failed, record, definition_of(self.flow)))
+
+
+def _batch_of_task() -> tuple[int, int]:
+    """Return epoch and number of the batch: a record that fails in another batch is another letter."""
+    from pyspark import TaskContext  # noqa: PLC0415 - tests call this without Spark
+
+    context = TaskContext.get()
+    epoch, _, number = ((context and context.getLocalProperty(TASK_BATCH)) or "0 0").partition(" ")
+    return int(epoch), int(number)
 
 
 def messages_of(batch: pa.RecordBatch, metadata: Sequence[str] = ()) -> list[Message]:
@@ -94,33 +114,6 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     values: list[Any] = column.to_pylist()
     return values
-
-
-def dead_letter_record(letter: DeadLetter, topic: str) -> dict[str, Any]:
-    """Return a dead letter as a record: the original value, and headers that say what happened.
-
-    `penstock.flow.message` has the message at the step that failed: fixed, it is replayed from there.
-    """
-    origin = letter.original.attribute
-    headers = {
-        "penstock.flow.code": letter.error["Code"],
-        "penstock.flow.description": letter.error["Description"],
-        "penstock.flow.step": letter.from_step,
-        "penstock.flow.trail": ", ".join(letter.trail),
-        "penstock.flow.message": json.dumps(shown(letter.message.shown())),
-        **{
-            f"penstock.{name}": str(origin[name])
-            for name in ("topic", "partition", "offset")
-            if name in origin
-        },
-    }
-    return {
-        "topic": topic,
-        "key": None,
-        "value": letter.original.payload,
-        "partition": None,
-        "headers": [(name, value.encode("utf-8", "replace")) for name, value in headers.items()],
-    }
 
 
 def _rows(batch: pa.RecordBatch, result: RunResult) -> pa.RecordBatch:

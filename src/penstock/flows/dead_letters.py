@@ -1,0 +1,247 @@
+"""Dead letters of flows: those of pipelines, and three headers more for a replay from the failed step.
+
+The message at that step is JSON. What JSON does not have is an object with one member: `$bytes` (text),
+`$base64`, `$time`. A payload that is the record's own value is not written twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.engine.dead_letters.letter import DeadLetter
+from penstock.errors import ConfigError, nearest
+from penstock.flows.definition.flow import Flow
+from penstock.flows.definition.triggers import KafkaTrigger
+from penstock.flows.expressions.value_text import bytes_of, from_json, time_text
+from penstock.flows.message import Message
+from penstock.flows.running.flow_run import DeadLetter as FailedMessage
+
+STEP, TRAIL, MESSAGE = "penstock.flow.step", "penstock.flow.trail", "penstock.flow.message"
+# Of a step without id: its place means another step after the definition has changed.
+DEFINITION = "penstock.flow.definition"
+_LONGEST_TRAIL = 2000
+_TAGS = ("$bytes", "$base64", "$time", "$object")
+
+
+class Forms(NamedTuple):
+    """A dead letter, and what is written where it is larger than Kafka takes.
+
+    Those have the records from which the message was made, each with a letter of its own, and not the
+    message at the failed step: their replay begins with the first step.
+    """
+
+    whole: DeadLetter
+    short: tuple[DeadLetter, ...]
+
+
+def letters_of(
+    failed: Sequence[FailedMessage], record: Callable[[int], DeadLetter], definition: str
+) -> list[Forms]:
+    """Return the dead letters of a run; `record` gives what is known of a message of its batch."""
+    return [_forms(each, record, definition) for each in failed]
+
+
+def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definition: str) -> Forms:
+    number, *place = failed.message.place
+    own = record(number)
+    error = {"error_type": failed.error["Code"], "error": failed.error["Description"]}
+    step = (STEP, failed.from_step.encode())
+    short = tuple(
+        msgspec.structs.replace(each, **error, headers=[step])
+        for each in (record(n) for n in sorted({number, *failed.joined}))
+    )
+    try:
+        text = written(failed.message, own.value)
+    except (
+        ValueError,
+        RecursionError,
+    ):  # a number of thousands of digits, values that nest too deep
+        return Forms(short[0], short)
+    headers = [
+        step,
+        (DEFINITION, definition.encode()),
+        (TRAIL, _shortened(failed.trail).encode()),
+        (MESSAGE, text.encode()),
+    ]
+    part = ".".join(filter(None, [own.part, *map(str, place)]))
+    return Forms(msgspec.structs.replace(own, **error, headers=headers, part=part), short)
+
+
+def _shortened(trail: Sequence[str]) -> str:
+    steps = ", ".join(trail)
+    if len(steps) <= _LONGEST_TRAIL:
+        return steps
+    return f"..., {steps[-_LONGEST_TRAIL:].partition(', ')[2]}"
+
+
+def definition_of(flow: Flow) -> str:
+    """Return a text that is another one where the steps are others."""
+    document = flow.model_dump(mode="json", include={"steps", "on_error"})
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def written(message: Message, own: Any) -> str:
+    """Return a message as JSON; `own` is the value of the record.
+
+    >>> written(Message(b"a", {"n": b"b"}), None)
+    '{"attribute": {"n": {"$bytes": "b"}}, "payload": {"$bytes": "a"}}'
+    """
+    parts = {name: value for name, value in message.shown().items() if value not in ({}, None)}
+    if type(own) is type(message.payload) and own == message.payload:
+        parts.pop("payload", None)
+    else:
+        parts["payload"] = message.payload
+    return json.dumps({name: _plain(value) for name, value in sorted(parts.items())})
+
+
+def step_of(letter: DeadLetter) -> str | None:
+    """Return the step that failed; None where the letter has no message of it."""
+    headers = _headers(letter)
+    return headers[STEP].decode() if MESSAGE in headers else None
+
+
+def message_of(letter: DeadLetter, flow: Flow) -> Message:
+    """Return the message as it was at the failed step, or the record as the flow began with it."""
+    text = _headers(letter).get(MESSAGE)
+    if text is None:
+        return Message(letter.value, _attributes(letter, flow))
+    try:
+        return _message(_value(json.loads(text)), letter.value)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"the dead letter {letter.id!r} cannot be replayed, because its header {MESSAGE} cannot be "
+            f"read ({str(error)[:200]}): choose others, or drop it"
+        ) from None
+
+
+def _message(parts: Any, own: bytes | None) -> Message:
+    """Return the message of a header; `own` is the payload where the header has none."""
+    names = ("attribute", "variable")
+    if not isinstance(parts, dict) or not all(isinstance(parts.get(x, {}), dict) for x in names):
+        raise ValueError("it is not a message")
+    attribute, variable = (parts.get(name, {}) for name in names)
+    return Message(parts.get("payload", own), attribute, variable, parts.get("error"))
+
+
+def payload_of(letter: DeadLetter, flow: Flow) -> bytes:
+    """Return the payload at the failed step, to be edited in a file."""
+    return bytes_of(message_of(letter, flow).payload) or b""
+
+
+def edited(letter: DeadLetter, flow: Flow, value: bytes) -> DeadLetter:
+    """Return the letter with another payload at the failed step, of the kind that it had there."""
+    message = message_of(letter, flow)
+    if MESSAGE not in _headers(letter):
+        return msgspec.structs.replace(letter, value=value)
+    changed = written(message.changed(payload=_as_before(message.payload, value)), None)
+    headers = [(name, changed.encode() if name == MESSAGE else x) for name, x in letter.headers]
+    return msgspec.structs.replace(letter, headers=headers)
+
+
+def with_step(letter: DeadLetter, flow: Flow, step: str) -> DeadLetter:
+    """Return the letter with another step to begin with: one that the flow has."""
+    known = [name for path, each in flow.all_steps() for name in (each.id, path) if name]
+    if step not in known:
+        raise ConfigError(f"there is no step {step!r} in {flow.name!r}; {nearest(step, known)}")
+    if step_of(letter) is None:
+        raise ConfigError(
+            f"the dead letter {letter.id!r} has the record alone: its replay begins with the first step"
+        )
+    changed = {STEP: step.encode(), DEFINITION: definition_of(flow).encode()}
+    headers = [(name, changed.get(name, value)) for name, value in letter.headers]
+    return msgspec.structs.replace(letter, headers=headers)
+
+
+def first_step(letter: DeadLetter, flow: Flow) -> str | None:
+    """Return the step with which a replay begins; None: with the first one.
+
+    Raises
+    ------
+    ConfigError
+        When the flow does not have that step any more.
+    """
+    step = step_of(letter)
+    if step is None:
+        return None
+    ids = {each.id or path: each.id for path, each in flow.all_steps()}
+    known = ids | {path: each.id or path for path, each in flow.all_steps()}
+    advice = "name the step to begin with: --from-step"
+    if step not in known:
+        raise ConfigError(
+            f"the dead letter {letter.id!r} failed at the step {step!r}, which {flow.name!r} does not "
+            f"have any more; {nearest(step, [*known])}; {advice}"
+        )
+    if ids.get(step) is None and _headers(letter).get(DEFINITION) != definition_of(flow).encode():
+        raise ConfigError(
+            f"the dead letter {letter.id!r} failed at {step}, and the steps of {flow.name!r} have "
+            f"changed since: another step may be there now; {advice}"
+        )
+    return step
+
+
+def _as_before(payload: Any, value: bytes) -> Any:
+    if isinstance(payload, bytes | None):
+        return value
+    try:
+        return value.decode() if isinstance(payload, str) else from_json(value, "the new value")
+    except ValueError as error:
+        raise ConfigError(
+            f"the new value does not fit: the payload at that step is text or JSON ({error})"
+        ) from None
+
+
+def _headers(letter: DeadLetter) -> dict[str, bytes]:
+    return {name: value or b"" for name, value in letter.headers}
+
+
+def _attributes(letter: DeadLetter, flow: Flow) -> dict[str, Any]:
+    names = flow.trigger.metadata if isinstance(flow.trigger, KafkaTrigger) else ()
+    at = letter.timestamp
+    more = {"key": letter.key, "timestamp": round(at.timestamp() * 1000) if at else None}
+    place = {"topic": letter.topic, "partition": letter.partition, "offset": letter.offset}
+    return place | {name: more[name] for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        made = {str(key): _plain(each) for key, each in value.items()}
+        return {"$object": made} if len(made) == 1 and next(iter(made)) in _TAGS else made
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        try:
+            return {"$bytes": value.decode()}
+        except UnicodeDecodeError:
+            return {"$base64": base64.b64encode(value).decode()}
+    if isinstance(value, datetime):
+        return {"$time": time_text(value)}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _value(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_value(each) for each in given]
+    if not isinstance(given, dict):
+        return given
+    if len(given) == 1 and (tag := next(iter(given))) in _TAGS:
+        return _tagged(tag, given[tag])
+    return {name: _value(each) for name, each in given.items()}
+
+
+def _tagged(tag: str, inner: Any) -> Any:
+    if tag == "$object" and isinstance(inner, dict):
+        return {name: _value(each) for name, each in inner.items()}
+    if not isinstance(inner, str):
+        raise ValueError(f"{tag} has no text")
+    if tag == "$bytes":
+        return inner.encode()
+    if tag == "$base64":
+        return base64.b64decode(inner)
+    return datetime.fromisoformat(inner.replace("Z", "+00:00"))
