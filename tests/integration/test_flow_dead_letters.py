@@ -1,4 +1,4 @@
-"""Dead letters of flows on the command line: listed, shown, fixed, replayed from the failed step, once."""
+"""Dead letters of flows on the command line: shown, fixed, replayed once from the failed step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.services.command_line import run_here
 from tests.services.json_api import Answer, Seen
 from tests.services.orders_api import OrdersApi
 
-from penstock import Connection, start
+from penstock import Admin, Connection, start
 from penstock.flows.definition.reading import parse_flow
 from penstock.flows.spark.flow_pipeline import flow_pipeline
 from penstock.testing import fill, read_all
@@ -117,9 +117,8 @@ def test_a_record_that_fails_in_a_later_run_is_another_letter(
     fill(connection, f"{unique}.in", ['{"list": [0]}'])
     run(text)
     penstock("deadletters", "drop", "--yes", file, "--all")
-    penstock(
-        "--brokers", connection.brokers, "groups", "reset", unique, f"{unique}.in", "--to-earliest", "--yes"
-    )  # fmt: skip
+    with Admin(connection) as admin:
+        admin.reset(admin.plan_reset(unique, "earliest"))
     run(text)
 
     assert ids(file) == [f"{unique}.in-0-0.0"]

@@ -243,5 +243,5 @@ def _tagged(tag: str, inner: Any) -> Any:
     if tag == "$bytes":
         return inner.encode()
     if tag == "$base64":
-        return base64.b64decode(inner)
+        return base64.b64decode(inner, validate=True)
     return datetime.fromisoformat(inner.replace("Z", "+00:00"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -67,6 +68,13 @@ class Message:
         )
         if "payload" not in parts:
             copy._document = self._document
+        return copy
+
+    def published(self, receipt: Mapping[str, Any]) -> Message:
+        """Return a copy with what a publish operation adds to the attributes, and without an error."""
+        attribute = {**self.attribute, **receipt}
+        copy = Message(self.payload, attribute, self.variable, None, self.place, self.parent)
+        copy._document = self._document
         return copy
 
     def part(self, number: int, payload: Any, attribute: dict[str, Any]) -> Message:
