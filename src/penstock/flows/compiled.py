@@ -114,6 +114,8 @@ def _wait_for_systems(failures: list[Failure]) -> None:
 
 
 def _placed(message: Message, number: int) -> Message:
+    if message.place == (number,) and message.parent is None:
+        return message
     return Message(
         message.payload,
         message.attribute,

@@ -55,7 +55,7 @@ class TraceEntry:
     error: dict[str, str] | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Outcome:
     """What became of one message: `done`, `filtered`, `joined`, `handled` or `failed`."""
 
