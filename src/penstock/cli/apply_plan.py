@@ -96,7 +96,8 @@ def _pruned(client: ServerClient, given: set[str], labels: Mapping[str, str]) ->
             labels_before=each["labels"],
             labels_after=each["labels"],
         )
-        for each in client.items("/deployments", label=wanted, kind="pipeline")
+        for kind in ("pipeline", "flow")
+        for each in client.items("/deployments", label=wanted, kind=kind)
         if each["name"] not in given and each["desired"] != "deleted"
     ]
 

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 
-from penstock.cli.options import JsonOption
+from penstock.cli.definition_files import read_definitions
+from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import counted, print_json, say, write
+from penstock.cli.server_options import CaOption, ServerOption
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, DefinitionError
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.reading import parse_flow, read_flow
+from penstock.flows.definition.reading import defines_flow, parse_flow, read_flow
 from penstock.flows.drawing import draw as drawn
 from penstock.flows.message import Message
 from penstock.flows.running.flow_run import TraceEntry, shown
@@ -22,7 +25,7 @@ from penstock.flows.testing import TestResult, run_tests
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Flows: messages through steps to other systems; new, check, test, run, draw.",
+    help="Flows: messages through steps to other systems; new, check, test, run, deploy, draw.",
 )
 FlowFile = Annotated[Path, typer.Argument(metavar="FILE", help="A flow (YAML).")]
 OutputOption = Annotated[
@@ -172,7 +175,7 @@ def run(
         bool, typer.Option("--once", help="Process the current backlog, then exit.")
     ] = False,
 ) -> None:
-    """Run a flow with the trigger `kafka`, until Ctrl-C or, with --once, until the backlog is processed.
+    """Run a flow, until Ctrl-C or, with --once, until the backlog is processed.
 
     For example: penstock flows run orders.yaml --once
     """
@@ -185,6 +188,34 @@ def run(
     pipeline = flow_pipeline(flow, cluster)
     require_partitions(flow, pipeline)
     run_pipelines([pipeline], once=once)
+
+
+@app.command()
+def deploy(
+    file: FlowFile,
+    *,
+    yes: YesOption = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", "-l", metavar="KEY=VALUE", help="A label; repeatable."),
+    ] = None,
+    server: ServerOption = None,
+    ca: CaOption = None,
+) -> None:
+    """Deploy a flow on a server: show what changes, ask, and change it.
+
+    The same as `penstock apply FILE`, which also takes folders of flows and pipelines.
+
+    For example: penstock flows deploy orders.yaml --server https://penstock.example.com
+    """
+    from penstock.cli.apply import apply  # noqa: PLC0415 - the client of a server
+
+    (definition,) = read_definitions([file])
+    if not defines_flow(yaml.safe_load(definition.text)):
+        raise ConfigError(
+            f"{file} is not a flow: it has no trigger; a pipeline is deployed with: penstock apply {file}"
+        )
+    apply([file], yes=yes, label=label, server=server, ca=ca)
 
 
 @app.command()

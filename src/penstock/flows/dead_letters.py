@@ -18,14 +18,15 @@ import msgspec
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.errors import ConfigError, nearest
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.triggers import KafkaTrigger
 from penstock.flows.expressions.value_text import bytes_of, from_json, time_text
 from penstock.flows.message import Message
 from penstock.flows.running.flow_run import DeadLetter as FailedMessage
+from penstock.flows.spark.trigger_sources import trigger_source
 
 STEP, TRAIL, MESSAGE = "penstock.flow.step", "penstock.flow.trail", "penstock.flow.message"
 # Of a step without id: its place means another step after the definition has changed.
 DEFINITION = "penstock.flow.definition"
+_ADDED = (STEP, TRAIL, MESSAGE, DEFINITION)
 _LONGEST_TRAIL = 2000
 _TAGS = ("$bytes", "$base64", "$time", "$object")
 
@@ -54,7 +55,7 @@ def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definitio
     error = {"error_type": failed.error["Code"], "error": failed.error["Description"]}
     step = (STEP, failed.from_step.encode())
     short = tuple(
-        msgspec.structs.replace(each, **error, headers=[step])
+        msgspec.structs.replace(each, **error, headers=[*each.headers, step])
         for each in (record(n) for n in sorted({number, *failed.joined}))
     )
     try:
@@ -65,6 +66,7 @@ def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definitio
     ):  # a number of thousands of digits, values that nest too deep
         return Forms(short[0], short)
     headers = [
+        *own.headers,
         step,
         (DEFINITION, definition.encode()),
         (TRAIL, _shortened(failed.trail).encode()),
@@ -201,12 +203,22 @@ def _headers(letter: DeadLetter) -> dict[str, bytes]:
     return {name: value or b"" for name, value in letter.headers}
 
 
+def without_flow(letter: DeadLetter) -> DeadLetter:
+    """Return the record of a letter, without what the flow added to its headers."""
+    headers = [*letter.headers]
+    while headers and headers[-1][0] in _ADDED:
+        headers.pop()
+    return msgspec.structs.replace(letter, headers=headers)
+
+
 def _attributes(letter: DeadLetter, flow: Flow) -> dict[str, Any]:
-    names = flow.trigger.metadata if isinstance(flow.trigger, KafkaTrigger) else ()
-    at = letter.timestamp
-    more = {"key": letter.key, "timestamp": round(at.timestamp() * 1000) if at else None}
+    """Return the attributes with which the flow began."""
+    trigger, at = trigger_source(flow), letter.timestamp
+    headers = [{"key": name, "value": value} for name, value in without_flow(letter).headers]
+    time = round(at.timestamp() * 1000) if at else None
+    known = {"key": letter.key, "timestamp": time, "headers": headers}
     place = {"topic": letter.topic, "partition": letter.partition, "offset": letter.offset}
-    return place | {name: more[name] for name in names}
+    return {**trigger.attributes({name: known[name] for name in trigger.columns}), **place}
 
 
 def _plain(value: Any) -> Any:

@@ -25,6 +25,7 @@ from penstock.flows.dead_letters import (
     letters_of,
     message_of,
     with_step,
+    without_flow,
 )
 from penstock.flows.definition.flow import Flow
 from penstock.flows.live.dead_letter_writer import DeadLetterWriter
@@ -104,7 +105,7 @@ class _FlowReplays(Replays):
         step = first_step(letters[0], self._flow)
         result = self._compiled.run(messages, self._live.systems(), from_step=step)
         again = {"epoch": plan.number, "batch": 0}
-        records = [msgspec.structs.replace(each, **again, headers=[]) for each in letters]
+        records = [msgspec.structs.replace(without_flow(each), **again) for each in letters]
         failed = letters_of(result.dead_letters, records.__getitem__, definition_of(self._flow))
         self._writer.write(failed)
         if not self._at_most_once:

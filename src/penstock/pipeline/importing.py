@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field, PrivateAttr, field_validator
 from typing_extensions import Self
 
 from penstock.errors import PenstockError
@@ -172,6 +172,9 @@ class Import(Source):
         default=20_000, ge=1, description="The most records of one transaction, about."
     )
 
+    # Whether the pipeline behind it reads the headers of its records, too.
+    _reads_headers: bool = PrivateAttr(default=False)
+
     @field_validator("topic")
     @classmethod
     def _is_a_template(cls, given: str) -> str:
@@ -197,13 +200,20 @@ class Import(Source):
         """Return the topic that a part's records go to."""
         return filled(self.topic, part.names)
 
+    def read_with_headers(self) -> Self:
+        """Return the same import, whose topic is read with the headers of its records."""
+        copy = self.model_copy()
+        copy._reads_headers = True
+        return copy
+
     # -- the topic, read as any other
 
     @property
     def _log_source(self) -> Source:
         fields = {name for _, name, _, _ in Formatter().parse(self.topic) if name}
         topics = {"pattern": _pattern(self.topic)} if fields else {"topics": [self.topic]}
-        return component("source", "kafka").model_validate(topics)  # type: ignore[return-value]
+        options = {**topics, "headers": self._reads_headers}
+        return component("source", "kafka").model_validate(options)  # type: ignore[return-value]
 
     def real_time_obstacle(self) -> str | None:
         """Return what prevents real-time mode."""

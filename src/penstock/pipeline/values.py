@@ -127,7 +127,7 @@ _only_names: ContextVar[bool] = ContextVar("only_names", default=False)
 
 @contextmanager
 def without_imports() -> Iterator[None]:
-    """Read definitions without importing the modules that they name.
+    """Read definitions without importing the modules that they name, and without reading their files.
 
     For a process that only checks a definition: their code must not run in it, and may be elsewhere.
 
@@ -140,6 +140,11 @@ def without_imports() -> Iterator[None]:
         yield
     finally:
         _only_names.reset(token)
+
+
+def is_only_checked() -> bool:
+    """Return whether a definition is read only to be checked: its files and modules are elsewhere."""
+    return _only_names.get()
 
 
 def _not_imported(_value: Any) -> Any:

@@ -7,6 +7,7 @@ must not read them or run their code for a caller. They are checked when a worke
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +16,7 @@ from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.secrets.yaml_scalars import Document, Path
 from penstock.control.store.rows import Kind
 from penstock.errors import ConfigError, DefinitionError, Problem, nearest
+from penstock.flows.definition.reading import defines_flow, parse_flow
 from penstock.pipeline.reading import parse_pipeline
 from penstock.pipeline.values import without_imports
 from penstock.server.definition_limits import bounded_yaml
@@ -22,6 +24,17 @@ from penstock.server.definition_limits import bounded_yaml
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?:env:([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?|file:[^}]+)\}")
 # What stands for an unknown value: a problem that is there with each of them is not due to the value.
 _STAND_INS = ("reference", "1", "https://reference/x")
+
+Parse = Callable[[str, str], object]
+
+
+def _as_flow(text: str, origin: str) -> object:
+    # Whatever looks like a reference still: nothing of this process is filled in.
+    return parse_flow(text, origin, fill=lambda value: value)
+
+
+_PARSERS: dict[Kind, Parse] = {Kind.PIPELINE: parse_pipeline, Kind.FLOW: _as_flow}
+_PARTS = {Kind.PIPELINE: "name, source and sink", Kind.FLOW: "name, trigger and steps"}
 
 
 @dataclass(frozen=True)
@@ -32,48 +45,58 @@ class Checked:
     state: str | None
     problems: list[Problem]
     state_is_known: bool = True
+    kind: Kind = Kind.PIPELINE
 
     def require_valid(self, name: str) -> None:
         """Raise if there are problems."""
         if self.problems:
-            raise DefinitionError(self.problems, f"the definition of {name!r}")
+            raise DefinitionError(self.problems, f"the definition of {name!r}", self.kind.value)
 
 
 def checked_definition(
-    secrets: SpecSecrets, name: str, text: str, previous: str | None = None
+    secrets: SpecSecrets,
+    name: str,
+    text: str,
+    previous: str | None = None,
+    kind: Kind | None = None,
 ) -> Checked:
-    """Check the definition of a deployment; `previous` is the stored text, for masked values."""
+    """Check the definition of a deployment; `previous` is the stored text, for masked values.
+
+    Without a kind, a definition with a trigger is that of a flow, any other one that of a pipeline.
+    """
     origin = f"the definition of {name!r}"
     _require_text(text, origin)
-    if not isinstance(bounded_yaml(text, origin), dict):
-        structure = Problem((), "a definition is a mapping with name, source and sink", 1)
-        return Checked("", None, [structure])
+    data = bounded_yaml(text, origin)
+    kind = kind or (Kind.FLOW if defines_flow(data) else Kind.PIPELINE)
+    if not isinstance(data, dict):
+        structure = Problem((), f"a definition is a mapping with {_PARTS[kind]}", 1)
+        return Checked("", None, [structure], kind=kind)
     sealed = secrets.sealed(name, text, previous)
     # With the real values in place of masked ones: an address with a mask in it would not be valid.
     opened = _opened_text(secrets, name, sealed, text)
     document, unknown = _without_references(opened, origin)
-    problems = _problems(opened, origin)
+    problems = _problems(opened, origin, _PARSERS[kind])
     if not any(problem.path == ("name",) for problem in problems):
         problems += _name_problems(name, document, unknown)
     state = document.data().get("state")
     known = ("state",) not in unknown
-    return Checked(sealed, state if isinstance(state, str) else None, problems, known)
+    return Checked(sealed, state if isinstance(state, str) else None, problems, known, kind)
 
 
 def read_kind(text: str) -> Kind:
-    """Return the kind of a deployment; others than pipelines cannot be deployed yet.
+    """Return the kind of a deployment; jobs and connectors are deployed in other ways.
 
     >>> read_kind("pipeline")
     <Kind.PIPELINE: 'pipeline'>
     """
-    if text == Kind.PIPELINE.value:
-        return Kind.PIPELINE
-    names = [kind.value for kind in Kind]
-    if text in names:
+    allowed = [kind.value for kind in _PARSERS]
+    if text in allowed:
+        return Kind(text)
+    if text in [kind.value for kind in Kind]:
         raise ConfigError(
-            f"a deployment of the kind {text!r} cannot be given here; allowed: pipeline"
+            f"a deployment of the kind {text!r} cannot be given here; allowed: {', '.join(allowed)}"
         )
-    raise ConfigError(f"{text!r} is not a kind of deployment; {nearest(text, ['pipeline'])}")
+    raise ConfigError(f"{text!r} is not a kind of deployment; {nearest(text, allowed)}")
 
 
 def _require_text(text: str, origin: str) -> None:
@@ -124,25 +147,27 @@ def _placeholder(stand_in: str, match: re.Match[str]) -> str:
     return match[2][2:] if match[2] else stand_in
 
 
-def _problems(text: str, origin: str) -> list[Problem]:
+def _problems(text: str, origin: str, parse: Parse) -> list[Problem]:
     """Return the problems that are not due to values which are unknown here."""
     document, unknown = _without_references(text, origin)
-    problems = _parse_problems(document.text(), origin)
+    problems = _parse_problems(document.text(), origin, parse)
     sure = [each for each in problems if not any(_starts(each.path, path) for path in unknown)]
     if not any(_starts(path, each.path) for each in sure for path in unknown):
         return sure
     # A problem of something that has an unknown value inside: it may be due to that value.
     for stand_in in _STAND_INS[1:]:
         other, _ = _without_references(text, origin, stand_in)
-        others = {(each.path, each.message) for each in _parse_problems(other.text(), origin)}
+        others = {
+            (each.path, each.message) for each in _parse_problems(other.text(), origin, parse)
+        }
         sure = [each for each in sure if (each.path, each.message) in others]
     return sure
 
 
-def _parse_problems(text: str, origin: str) -> list[Problem]:
+def _parse_problems(text: str, origin: str, parse: Parse) -> list[Problem]:
     try:
         with without_imports():
-            parse_pipeline(text, origin)
+            parse(text, origin)
     except DefinitionError as error:
         return error.problems
     except ConfigError as error:

@@ -43,7 +43,7 @@ class DeploymentChanges:
             with self.store.change():
                 row = self.store.deployments.put(
                     name,
-                    given.kind,
+                    checked.kind,
                     checked.sealed,
                     by=self.access.user,
                     labels=labels,
@@ -58,7 +58,7 @@ class DeploymentChanges:
     def check(self, name: str, given: GivenDefinition, before: DeploymentRow | None) -> Checked:
         """Return a definition that was checked for a place in this store."""
         previous = before.spec if before else None
-        checked = checked_definition(self.store.secrets, name, given.text, previous)
+        checked = checked_definition(self.store.secrets, name, given.text, previous, given.kind)
         if not checked.problems and checked.state_is_known:
             require_movable_state(
                 name,

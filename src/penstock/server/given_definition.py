@@ -27,14 +27,14 @@ class GivenDefinition:
     text: str
     labels: dict[str, str] | None = None
     desired: Desired | None = None
-    kind: Kind = Kind.PIPELINE
+    kind: Kind | None = None
 
 
 def read_definition(body: bytes, media_type: str, labels: list[str]) -> GivenDefinition:
     """Return the definition of a body; `labels` are those of the address (`?label=team=a`).
 
     >>> read_definition(b"name: orders", "application/yaml", ["team=a"])
-    GivenDefinition(text='name: orders', labels={'team': 'a'}, desired=None, kind=<Kind.PIPELINE: ...
+    GivenDefinition(text='name: orders', labels={'team': 'a'}, desired=None, kind=None)
     """
     if len(body) > _LARGEST:
         raise RefusedRequestError(
@@ -69,7 +69,7 @@ def _read_envelope(data: dict[str, Any], labels: dict[str, str] | None) -> Given
         given if isinstance(given, str) else _as_yaml(given),
         labels,
         None if desired is None else read_desired(desired),
-        read_kind(_text("kind", data.get("kind") or Kind.PIPELINE.value)),
+        read_kind(_text("kind", kind)) if (kind := data.get("kind")) else None,
     )
 
 

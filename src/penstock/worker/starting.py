@@ -20,6 +20,9 @@ from penstock.control.store.rows import DeploymentRow, Kind
 from penstock.control.worker_lease import Lease
 from penstock.engine import Done
 from penstock.errors import ConfigError, TransientError
+from penstock.flows.definition.flow import Flow
+from penstock.flows.definition.reading import parse_flow
+from penstock.flows.spark.flow_pipeline import flow_pipeline, require_partitions
 from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
 from penstock.sinks.memory import MemorySink
@@ -47,6 +50,8 @@ class Starting:
         pipeline = self.pipeline(row)
         if row.kind is Kind.CONNECTOR:
             create_missing_topics(pipeline)
+        if row.kind is Kind.FLOW:
+            require_partitions(self._flow(row), pipeline)
 
         def before_batch() -> None:
             lease.require()
@@ -66,12 +71,14 @@ class Starting:
         if row.kind is Kind.CONNECTOR:
             self._warn(row)
             return self._placed(Pipeline(**self._connector(row)))
-        if row.kind is not Kind.PIPELINE:
-            raise ConfigError(
-                f"{row.name!r} is a {row.kind.value}; this worker runs pipelines, jobs and connectors"
-            )
+        if row.kind is Kind.FLOW:
+            return self._placed(flow_pipeline(self._flow(row)))
         data = self.store.secrets.opened(row.name, row.spec)
         return self._placed(parse_pipeline(_as_yaml(data), f"the definition of {row.name!r}"))
+
+    def _flow(self, row: DeploymentRow) -> Flow:
+        data = self.store.secrets.opened(row.name, row.spec)
+        return parse_flow(_as_yaml(data), f"the definition of {row.name!r}")
 
     def _connector(self, row: DeploymentRow) -> dict[str, Any]:
         config = self.store.secrets.opened(row.name, row.spec)

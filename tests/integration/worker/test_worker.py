@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from penstock import Connection
+from penstock import Admin, Connection
 from penstock.control.job_spec import JobSpec
 from penstock.control.liveness import this_process
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
 from penstock.engine.restart_reason import RestartReason
-from penstock.testing import eventually, fill
+from penstock.testing import eventually, fill, read_all
 from penstock.worker.starting import Starting
 from penstock.worker.worker import Worker, WorkerSettings
 
@@ -183,3 +183,45 @@ def test_a_job_whose_process_was_killed_is_taken_over(
     assert run
     assert run.worker == worker.id
     assert sorted(pq.read_table(tmp_path / "table").column("n").to_pylist()) == [1, 2]
+
+
+def test_a_flow_runs_and_another_worker_takes_it_over(
+    store: ControlStore, worker: Worker, connection: Connection, tmp_path: Path, unique: str
+) -> None:
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    definition = {
+        "name": unique,
+        "connection": {"addresses": connection.brokers},
+        "trigger": {"file": {"folder": str(folder), "pattern": "*.log", "poll": 0.2}},
+        "steps": [{"publish": {"kafka": {"topic": f"{unique}.out", "key": "${attribute.file}"}}}],
+    }
+    text = store.secrets.sealed(unique, yaml.safe_dump(definition))
+    (folder / "a.log").write_text("one\ntwo\n")
+
+    def published() -> list[bytes]:
+        with Admin(connection) as admin:
+            found = admin.topic_ids([f"{unique}.out"])
+        return [r.value for r in read_all(connection, f"{unique}.out")] if found else []
+
+    store.deployments.put(unique, Kind.FLOW, text, by="a test")
+    eventually(lambda: published() == [b"one", b"two"], timeout=120, every=0.5)
+    eventually(lambda: store.counters.get(unique).records == 2)
+    eventually(lambda: state(store, unique) == "RUNNING")
+
+    store.deployments.set_desired(unique, Desired.PAUSED, by="a test")
+    eventually(lambda: state(store, unique) == "PAUSED", timeout=60)
+    (folder / "b.log").write_text("three\n")
+    worker.drain()
+    other = Worker(store, Starting(store, str(tmp_path / "states")), QUICK)
+    thread = Thread(target=other.run)
+    thread.start()
+    try:
+        store.deployments.set_desired(unique, Desired.RUNNING, by="a test")
+        eventually(lambda: published() == [b"one", b"two", b"three"], timeout=120, every=0.5)
+        assert store.leases.get(unique).worker == other.id
+        eventually(lambda: store.counters.get(unique).records == 3)
+    finally:
+        other.drain()
+        thread.join(120)
+    assert not thread.is_alive()

@@ -8,6 +8,8 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
+from tests.services.penstock_server import PenstockServer
+from tests.unit.cli.conftest import Command
 
 from penstock.cli import flow_commands
 from penstock.cli.flow_commands import check, draw, new
@@ -178,3 +180,38 @@ def test_the_group_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 
     shown: Any = capsys.readouterr().out
     assert all(name in shown for name in ("new", "check", "test", "draw"))
+
+
+TIMED = "name: {}\ntrigger: {{timer: 5s}}\nsteps:\n  - publish: {{kafka: {{topic: out}}}}\n"
+
+
+def test_a_flow_is_deployed_shown_and_pruned(server: PenstockServer, command: Command) -> None:
+    Path("defs").mkdir()
+    for name in ("a", "b"):
+        (Path("defs") / f"{name}.yaml").write_text(TIMED.format(name))
+
+    first = command("flows", "deploy", "defs/a.yaml", "--yes", "--server", server.url)
+    again = command("flows", "deploy", "defs/a.yaml", "--yes", "--server", server.url)
+    both = command("apply", "defs", "--yes")
+    listed, described = command("get"), command("describe", "a")
+    (Path("defs") / "a.yaml").unlink()
+    pruned = command("apply", "defs", "--yes", "--prune")
+
+    assert (first.out, again.out, both.out) == ("create a\n", "", "create b\n")
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == ["a", "b"]
+    assert "flow" in described.out
+    assert pruned.out == "delete a\n"
+
+
+def test_only_a_flow_is_deployed_as_one(server: PenstockServer, command: Command) -> None:
+    Path("orders.yaml").write_text("name: orders\nsource: {kafka: t}\nsink: discard\n")
+    Path("wrong.yaml").write_text(TIMED.format("wrong").replace("kafka", "kafak"))
+
+    pipeline = command("flows", "deploy", "orders.yaml", "--yes")
+    wrong = command("flows", "deploy", "wrong.yaml", "--yes")
+
+    assert pipeline.code == 2
+    assert "penstock apply orders.yaml" in pipeline.err
+    assert wrong.code == 2
+    assert "line 4: steps[0].publish" in wrong.err
+    assert not server.store.deployments.all()

@@ -21,6 +21,7 @@ from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.spark import record_batches
 from penstock.flows.spark.flow_pipeline import flow_pipeline
 from penstock.flows.spark.record_batches import FlowBatches, messages_of
+from penstock.flows.spark.trigger_sources import trigger_source
 from penstock.flows.testing import CannedReplies
 
 
@@ -147,8 +148,10 @@ RECORDS = pa.RecordBatch.from_pydict(
 
 
 def test_records_are_messages_with_the_documented_attributes() -> None:
-    first, second = messages_of(RECORDS)
-    (more, _) = messages_of(RECORDS, ("key", "timestamp"))
+    plain = Flow(name="t", trigger={"kafka": "t"})
+    rich = Flow(name="t", trigger={"kafka": {"topics": "t", "metadata": ["key", "timestamp"]}})
+    first, second = messages_of(RECORDS, trigger_source(plain))
+    (more, _) = messages_of(RECORDS, trigger_source(rich))
 
     assert first == Message(b'{"n": 1}', {"topic": "t", "partition": 0, "offset": 5})
     assert second == Message(None, {"topic": "t", "partition": 1, "offset": 6})
@@ -162,13 +165,13 @@ def test_a_batch_of_records_becomes_outcomes_and_dead_letters() -> None:
         name="t", trigger={"kafka": "a"}, steps=[{"id": "one", "map": "1 / (payload.n - 1)"}]
     )
     connection = Connection(brokers="localhost")
-    opened = record_batches._Open(flow, connection, connection)
+    opened = record_batches.OpenFlow.of(flow, connection, connection, "1")
     opened.letters.write = written.extend  # type: ignore[method-assign]
-    record_batches._open[b"test"] = opened
+    record_batches._open["t"] = opened
 
-    (rows,) = FlowBatches(flow, connection, connection, b"test")([RECORDS])
+    (rows,) = FlowBatches(flow, connection, connection, "1")([RECORDS])
 
-    del record_batches._open[b"test"]
+    del record_batches._open["t"]
     assert rows.column("status").to_pylist() == ["failed", "done"]
     assert rows.column("offset").to_pylist() == [5, 6]
     ((letter, _),) = written
@@ -194,14 +197,16 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.fetch.min.bytes": "7",
     }
-    with pytest.raises(ConfigError, match="trigger 'timer' cannot be run yet"):
-        flow_pipeline(Flow(name="t", trigger={"timer": "5s"}))
+    with pytest.raises(ConfigError, match="trigger 'http' cannot be run yet"):
+        flow_pipeline(Flow(name="t", trigger={"http": "/a"}))
 
 
-def test_what_no_system_is_there_for_says_so(live: LiveSystems) -> None:
-    flow = flow_of({"publish": {"jms": {"url": "amqp://jms", "queue": "q"}}})
+def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:
+    flow = flow_of(
+        {"publish": {"jms": {"url": "amqp://127.0.0.1:9", "queue": "q"}}}, on_error="dead-letter"
+    )
 
-    (letter,) = CompiledFlow(flow).run([Message("x")], live.systems()).dead_letters
-
-    assert "only possible in tests of flows so far" in letter.error["Description"]
+    assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
+        ("steps[0]", "JMS:UNAVAILABLE")
+    ]
     assert payloads(CompiledFlow(flow).run([Message("x")], CannedReplies().systems())) == ["x"]

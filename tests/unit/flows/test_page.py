@@ -7,7 +7,9 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
-from penstock.flows import Flow, parse_flow
+import pytest
+
+from penstock.flows import Flow, parse_flow, read_flow
 from penstock.flows.definition.model import options_of
 from penstock.flows.testing import run_tests
 
@@ -32,6 +34,15 @@ def test_the_definition_in_the_page_passes_its_tests() -> None:
 
     assert results
     assert [result.differences for result in results] == [[]] * len(results)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples/flows").iterdir()), ids=lambda f: f.name)
+def test_an_example_passes_its_tests_and_has_no_option_without_an_effect(file: Path) -> None:
+    flow = read_flow(file)
+
+    assert [result.differences for result in run_tests(flow)] == [[]]
+    assert flow.notes() == []
+    assert f"]({file.relative_to(ROOT / 'examples')})" in (ROOT / "examples/README.md").read_text()
 
 
 def test_the_python_in_the_page_runs() -> None:

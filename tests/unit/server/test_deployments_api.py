@@ -113,7 +113,7 @@ def test_aliases_that_multiply_are_refused_before_they_are_read(client: TestClie
 WRONG_JSON = [
     ('{"definition": 1}', "neither a text in YAML nor an object"),
     ('{"definition": {}, "lables": {}}', "did you mean 'labels'?"),
-    ('{"definition": {}, "kind": "flow"}', "cannot be given here; allowed: pipeline"),
+    ('{"definition": {}, "kind": "job"}', "cannot be given here; allowed: pipeline, flow"),
     ('{"definition": {}, "kind": "pipelin"}', "did you mean 'pipeline'?"),
     ('{"definition": {}, "desired": "deleted"}', "allowed: paused, running, stopped"),
     ('{"definition": {}, "desired": 5}', "'desired' is not a text"),

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
+
 from penstock.errors import PenstockError
+from penstock.flows.definition.kafka_options import KafkaConnection
+from penstock.flows.definition.reading import defines_flow
+from penstock.flows.definition.step_model import KINDS
+from penstock.flows.definition.triggers import SOURCES, TRIGGERS
+from penstock.flows.publish.operation import OPERATIONS
 from penstock.pipeline.registry import component, current_name, names
 
 _SECTIONS = {"source": "source", "decode": "decode", "sink": "sink", "dead_letters": "sink"}
@@ -16,6 +23,8 @@ def secret_options(definition: Any) -> frozenset[str]:
     """Return the names of secret options of all components that a definition names."""
     if not isinstance(definition, Mapping):
         return frozenset()
+    if defines_flow(definition):
+        return _of_flows()
     found = [_options(kind, name) for kind, name in _components(definition)]
     return frozenset().union(*found)
 
@@ -31,6 +40,20 @@ def _components(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _named(kind: str, given: Any) -> Iterator[tuple[str, str]]:
     if isinstance(given, Mapping):
         yield from ((kind, str(name)) for name in given)
+
+
+@cache
+def _of_flows() -> frozenset[str]:
+    """Return the names of secret options of everything that a flow can have."""
+    own: list[type[BaseModel]] = [
+        *TRIGGERS.values(),
+        *KINDS.values(),
+        *OPERATIONS.values(),
+        KafkaConnection,
+    ]
+    found = [_passwords(cls.model_json_schema()) for cls in own]
+    sources = [_options("source", name) for name in SOURCES.values()]
+    return frozenset().union(*found, *sources)
 
 
 @cache

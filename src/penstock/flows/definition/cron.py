@@ -62,6 +62,15 @@ class Cron:
             at = (at + timedelta(days=1)).replace(hour=0, minute=0)
         return None
 
+    @property
+    def is_hourly(self) -> bool:
+        """Return whether it fires in every hour of its days."""
+        return self.text.split()[1].startswith("*")
+
+    def fits(self, at: datetime) -> bool:
+        """Return whether a minute is one of its times."""
+        return at.minute in self.fields[0] and at.hour in self.fields[1] and self._is_day(at)
+
     def _is_day(self, at: datetime) -> bool:
         _, _, day, month, weekday = self.fields
         if at.month not in month:

@@ -21,7 +21,7 @@ from penstock.flows.definition.test_case import TestCase
 from penstock.flows.definition.triggers import AnyTrigger, KafkaTrigger
 from penstock.flows.publish import operations as _operations
 from penstock.flows.publish.operation import PublishStep
-from penstock.pipeline.derived_names import reserved_by
+from penstock.pipeline.derived_names import imported_into, reserved_by
 
 _MOST_STEPS = 1000
 
@@ -130,9 +130,8 @@ class Flow(FlowModel):
 
     @model_validator(mode="after")
     def _does_not_read_what_it_writes(self) -> Self:
-        if not isinstance(self.trigger, KafkaTrigger):
-            return self
-        if self.dead_letter_topic in self.trigger.topics:
+        topics, connection = self._read_topics()
+        if self.dead_letter_topic in topics:
             raise refused(
                 f"the trigger reads {self.dead_letter_topic!r}, to which dead letters go: a message that "
                 "fails would come back without end; give 'dead_letters' another topic",
@@ -140,18 +139,22 @@ class Flow(FlowModel):
             )
         for path, step in self.all_steps():
             to = step.kind.to if isinstance(step.kind, PublishStep) else None
-            if (
-                not isinstance(to, _operations.KafkaPublish)
-                or to.connection != self.trigger.connection
-            ):
+            if not isinstance(to, _operations.KafkaPublish) or to.connection != connection:
                 continue
-            if to.topic.is_plain and to.topic.given in self.trigger.topics:
+            if to.topic.is_plain and to.topic.given in topics:
                 raise refused(
                     f"given {to.topic.given!r}, which the trigger reads: each message would come back "
                     "without end; give another topic",
                     f"{path}.publish.kafka.topic",
                 )
         return self
+
+    def _read_topics(self) -> tuple[tuple[str, ...], AnyKafkaConnection | None]:
+        """Return the topics that the trigger reads, and the cluster that it names for them."""
+        if isinstance(self.trigger, KafkaTrigger):
+            return self.trigger.topics, self.trigger.connection
+        topic = getattr(self.trigger, "topic", "") or imported_into(self.name)
+        return (topic,), None
 
     def all_steps(self) -> Iterator[tuple[str, Step]]:
         """Yield every step with its place, also those in other steps and in handlers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from penstock.flows.definition.flow import Flow
 from penstock.pipeline.reading import line_of, with_lines
 from penstock.pipeline.values import add_to_path
 
-_REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?:env|file):[^}]*\}")
 _LARGEST = 4 * 2**20
 _DEEPEST = 150
 
@@ -34,17 +35,19 @@ def read_flow(path: str | Path) -> Flow:
 
 
 def is_flow(path: Path) -> bool:
-    """Return whether a file is a definition with a trigger, as flows have; read_flow checks the rest."""
+    """Return whether a file has the definition of a flow; read_flow checks the rest."""
     try:
         nodes = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
         return False
     pairs = nodes.value if isinstance(nodes, yaml.MappingNode) else []
-    return any(key.value == "trigger" for key, _ in pairs)
+    return defines_flow({str(key.value): None for key, _ in pairs})
 
 
-def parse_flow(text: str, origin: str = "the flow") -> Flow:
-    """Read a flow from YAML text.
+def parse_flow(
+    text: str, origin: str = "the flow", fill: Callable[[Any], Any] | None = None
+) -> Flow:
+    """Read a flow from YAML text; `fill` fills in references, by default those of this process.
 
     >>> parse_flow("name: t\\ntrigger: {kafka: orders}\\nsteps:\\n  - filter: payload.ok").name
     't'
@@ -59,7 +62,7 @@ def parse_flow(text: str, origin: str = "the flow") -> Flow:
         problem = Problem((), "a flow is a mapping with name, trigger and steps", 1)
         raise DefinitionError([problem], origin, "flow")
     try:
-        return Flow(**{str(key): part for key, part in _filled_in(value).items()})
+        return Flow(**{str(key): part for key, part in (fill or filled_in)(value).items()})
     except DefinitionError as error:
         placed = [replace(each, line=line_of(each.path, lines)) for each in error.problems]
         placed.sort(key=lambda each: each.line or 0)
@@ -82,15 +85,33 @@ def _refuse_anchors(text: str, origin: str) -> None:
         return  # the reading itself reports it, with its line
 
 
-def _filled_in(value: Any) -> Any:
+def filled_in(value: Any) -> Any:
     """Fill in `${env:NAME}` and `${file:PATH}`; any other `${...}` is an expression."""
     if isinstance(value, dict):
-        return {key: _filled_in(part) for key, part in value.items()}
+        return {key: filled_in(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_filled_in(part) for part in value]
+        return [filled_in(part) for part in value]
     if not isinstance(value, str) or "${" not in value:
         return value
     try:
-        return _REFERENCE.sub(lambda match: str(resolve_references(match[0])), value)
+        return _REFERENCE.sub(_resolved, value)
     except ConfigError as error:
         raise DefinitionError([Problem((), str(error))], "the flow", "flow") from None
+
+
+def _resolved(match: re.Match[str]) -> str:
+    """Return the text of a reference; `$${` is left to the expressions, where it is a plain `${`."""
+    return match[0] if match[0] == "$${" else str(resolve_references(match[0]))
+
+
+def defines_flow(definition: object) -> bool:
+    """Return whether a definition is one of a flow: it has a trigger, where a pipeline has a source.
+
+    >>> defines_flow({"trigger": {"kafka": "a"}}), defines_flow({"source": {"kafka": "a"}})
+    (True, False)
+    """
+    return (
+        isinstance(definition, Mapping)
+        and "trigger" in definition
+        and not {"source", "sink"} & definition.keys()
+    )

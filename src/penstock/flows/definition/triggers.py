@@ -117,7 +117,12 @@ class TimerTrigger(Trigger):
     payload: Expression = Field(
         default=Expression("{time: now()}"),
         validate_default=True,
-        description="The payload of each message.",
+        description="The payload of each message, made when it is due.",
+    )
+    missed: Literal["one", "all"] = Field(
+        default="one",
+        description="What comes after an outage: `one` message for all times that were missed "
+        "(`attribute.missed` says how many more there were), or `all` of them.",
     )
 
     @field_validator("cron")

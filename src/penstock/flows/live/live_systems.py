@@ -8,12 +8,14 @@ from penstock.config import Connection
 from penstock.flows.error_codes import Fault
 from penstock.flows.live.databases import Databases
 from penstock.flows.live.http_requests import HttpRequests
+from penstock.flows.live.jms_publisher import JmsPublisher
 from penstock.flows.live.kafka_publisher import KafkaPublisher
 from penstock.flows.live.rabbitmq_publisher import RabbitMqPublisher
 from penstock.flows.publish.operation import Operation
 from penstock.flows.publish.operations import (
     DatabasePublish,
     HttpPublish,
+    JmsPublish,
     KafkaPublish,
     RabbitMqPublish,
 )
@@ -26,6 +28,7 @@ class LiveSystems:
     def __init__(self, connection: Connection | None = None) -> None:
         self._kafka = KafkaPublisher(connection)
         self._rabbitmq = RabbitMqPublisher()
+        self._jms = JmsPublisher()
         self._requests = HttpRequests()
         self._databases = Databases()
 
@@ -41,14 +44,16 @@ class LiveSystems:
             return self._kafka.publish(operation, requests)
         if isinstance(operation, RabbitMqPublish):
             return self._rabbitmq.publish(operation, requests)
+        if isinstance(operation, JmsPublish):
+            return self._jms.publish(operation, requests)
         if isinstance(operation, HttpPublish):
             return self._requests.publish(step, operation, requests)
         if isinstance(operation, DatabasePublish):
             return self._databases.publish(operation, requests)
-        reason = f"publishing to {operation.name} is only possible in tests of flows so far"
+        reason = f"publishing to {operation.name} is only possible in tests of flows"
         return [Fault("CORE:RUNTIME", reason)] * len(requests)
 
     def close(self) -> None:
         """Close all clients."""
-        for each in (self._kafka, self._rabbitmq, self._databases):
+        for each in (self._kafka, self._rabbitmq, self._jms, self._databases):
             each.close()

@@ -11,6 +11,7 @@ from penstock.flows.publish.operations import RabbitMqPublish
 from penstock.flows.running.systems import PublishRequest, Receipt
 
 if TYPE_CHECKING:
+    from penstock.sinks.rabbitmq.amqp_connection import AmqpConnection
     from penstock.sinks.rabbitmq.publisher import Publisher
 
 _PERSISTENT, _TRANSIENT = 2, 1
@@ -22,7 +23,7 @@ class RabbitMqPublisher:
     """One connection for each server, exchange and kind of confirmation."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[Any, ...], tuple[Any, Publisher]] = {}
+        self._open: dict[tuple[Any, ...], tuple[AmqpConnection, Publisher]] = {}
 
     def publish(
         self, operation: RabbitMqPublish, requests: Sequence[PublishRequest]
@@ -87,11 +88,11 @@ class RabbitMqPublisher:
         return self._open[key][1]
 
 
-def _is_alive(connection: Any) -> bool:
+def _is_alive(connection: AmqpConnection) -> bool:
     """Return whether the server has not closed it: between batches nothing replies to its heartbeats."""
     for _ in range(_LOOKS):
         connection.poll(0)
-    return bool(connection.is_open)
+    return connection.is_open
 
 
 def _properties(operation: RabbitMqPublish, fields: Any) -> bytes:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pydantic import ConfigDict, Field
 
 from penstock.config import Connection, find_connection
 from penstock.error_frame import in_worker
-from penstock.errors import ConfigError
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import check_consumers
-from penstock.flows.definition.triggers import KafkaTrigger, trigger_name
+from penstock.flows.definition.triggers import KafkaTrigger
 from penstock.flows.live.kafka_publisher import connection_of
+from penstock.flows.spark.trigger_sources import trigger_source
 from penstock.pipeline import Pipeline, Step
 from penstock.pipeline.names import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_START = {"newest": "latest", "latest": "latest", "oldest": "earliest"}
-_DELIVERY = {"after-success": "at-least-once", "at-once": "at-most-once"}
 
 
 class FlowStep(Step):
@@ -38,55 +34,37 @@ class FlowStep(Step):
     flow: Flow = Field(description="The flow.")
     connection: Connection = Field(description="The cluster of operations that name none.")
     source: Connection = Field(description="The cluster of the trigger, and of the dead letters.")
+    run: str = Field(
+        default_factory=lambda: uuid4().hex,
+        description="What distinguishes the clients of this run from those of an earlier one.",
+    )
 
     def apply(self, rows: DataFrame) -> DataFrame:
         """Return the outcome of each record."""
         from penstock.flows.spark.record_batches import RESULT, FlowBatches  # noqa: PLC0415 - an extra
 
-        known = self.flow.name, self.flow.model_dump_json(), self.connection, self.source
-        identity = sha256(pickle.dumps(known)).digest()
-        batches = FlowBatches(self.flow, self.connection, self.source, identity)
-        trigger = self.flow.trigger
-        metadata = trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
-        # What the dead letters of pipelines have, too.
-        names = dict.fromkeys(
-            ("value", "topic", "partition", "offset", "timestamp", "key", *metadata)
-        )
-        needed = rows.select(*names)
-        consumers = trigger.consumers if isinstance(trigger, KafkaTrigger) else 1
-        # As many tasks as consumers: each reads its partitions in their order.
-        return map_in_arrow(needed.coalesce(consumers), in_worker(batches, "step"), RESULT)
+        batches = FlowBatches(self.flow, self.connection, self.source, self.run)
+        trigger = trigger_source(self.flow)
+        # Time and key as the dead letters of pipelines have them.
+        names = ("value", "topic", "partition", "offset", "timestamp", "key", *trigger.columns)
+        needed = rows.select(*dict.fromkeys(names))
+        return map_in_arrow(needed.coalesce(trigger.tasks), in_worker(batches, "step"), RESULT)
 
 
 def flow_pipeline(flow: Flow, connection: Connection | None = None, **options: Any) -> Pipeline:
     """Return the pipeline that runs a flow; `connection` instead of those of the definition."""
-    trigger = flow.trigger
-    if not isinstance(trigger, KafkaTrigger):
-        raise ConfigError(
-            f"a flow with the trigger {trigger_name(trigger)!r} cannot be run yet; flows with 'kafka' can"
-        )
-    found = (
-        connection
-        or connection_of(trigger.connection)
-        or connection_of(flow.connection)
-        or find_connection(None)
-    )
+    trigger = trigger_source(flow)
+    own = connection or connection_of(flow.connection)
+    cluster = connection or trigger.connection() or own or find_connection(None)
     given = {
         "name": flow.name,
-        "connection": _with_settings(found, trigger),
-        "group": trigger.group,
-        "source": {"kafka": {**_topics(trigger), "start": _START[trigger.advanced.initial_offset]}},
+        "connection": trigger.placed(cluster),
+        "source": trigger.source(),
         "decode": "raw",
-        "steps": [
-            FlowStep(
-                flow=flow,
-                connection=connection or connection_of(flow.connection) or found,
-                source=found,
-            )
-        ],
+        "steps": [FlowStep(flow=flow, connection=own or cluster, source=cluster)],
         "sink": "discard",
-        "delivery": _DELIVERY[trigger.advanced.confirm],
         "dead_letters": flow.dead_letter_topic,
+        **trigger.options(),
     }
     return Pipeline(**{**given, **options})
 
@@ -109,29 +87,3 @@ def require_partitions(flow: Flow, pipeline: Pipeline) -> None:
     finally:
         log.close()
     check_consumers(trigger.consumers, Counter(topic for topic, _ in found))
-
-
-def _topics(trigger: KafkaTrigger) -> dict[str, Any]:
-    patterns = [topic for topic in trigger.topics if topic.startswith("^")]
-    if not patterns:
-        return {"topics": list(trigger.topics)}
-    plain = [f"^{topic.replace('.', '[.]')}$" for topic in trigger.topics if topic not in patterns]
-    return {"pattern": "|".join(f"(?:{each})" for each in [*patterns, *plain])}
-
-
-def _with_settings(connection: Connection, trigger: KafkaTrigger) -> Connection:
-    """Return the connection with the options that the definition gives: the engine has own defaults."""
-    from penstock.flows.definition.kafka_options import settings_of  # noqa: PLC0415 - used once
-
-    advanced = trigger.advanced
-    keys = {key for key, _ in settings_of(type(advanced).model_construct())}
-    given = {
-        key
-        for name in advanced.model_fields_set
-        for key in keys
-        if (type(advanced).model_fields[name].json_schema_extra or {}).get("key") == key  # type: ignore[union-attr]
-    }
-    settings = {key: value for key, value in advanced.settings().items() if key in given}
-    return (
-        Connection.from_config({**connection.to_config(), **settings}) if settings else connection
-    )

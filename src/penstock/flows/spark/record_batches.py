@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -15,14 +15,16 @@ from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.flows.compiled import CompiledFlow
 from penstock.flows.dead_letters import definition_of, letters_of
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.triggers import KafkaTrigger
 from penstock.flows.live.dead_letter_writer import DeadLetterWriter
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.message import Message
 from penstock.flows.running.flow_run import DeadLetter as FailedMessage
 from penstock.flows.running.flow_run import RunResult
+from penstock.flows.spark.trigger_source import TriggerSource
+from penstock.flows.spark.trigger_sources import trigger_source
 from penstock.pipeline.derived_names import TASK_BATCH
 
+_PLACE = ("topic", "partition", "offset")
 RESULT = "topic string, partition int, offset bigint, status string"
 _SCHEMA = pa.schema(
     [
@@ -34,17 +36,29 @@ _SCHEMA = pa.schema(
 )
 
 
-class _Open:
-    """A compiled flow with its clients."""
+class OpenFlow(NamedTuple):
+    """A flow in a worker process, with its clients."""
 
-    def __init__(self, flow: Flow, connection: Connection, source: Connection) -> None:
-        self.compiled = CompiledFlow(flow)
-        self.live = LiveSystems(connection)
-        self.letters = DeadLetterWriter(source, flow.dead_letter_topic)
+    run: str
+    compiled: CompiledFlow
+    live: LiveSystems
+    letters: DeadLetterWriter
+
+    @classmethod
+    def of(cls, flow: Flow, connection: Connection, source: Connection, run: str) -> OpenFlow:
+        """Return a flow; its clients connect when they are first used."""
+        letters = DeadLetterWriter(source, flow.dead_letter_topic)
+        return cls(run, CompiledFlow(flow), LiveSystems(connection), letters)
+
+    def close(self) -> None:
+        """Close the clients."""
+        self.live.close()
+        self.letters.close()
 
 
-# One for a worker process: Spark uses the process for the next batch, too.
-_open: dict[bytes, _Open] = {}
+# The compiled flows of a worker process, with their clients, by name: Spark uses the process for the
+# next batch, too. A flow that was started again may have other secrets: it replaces its predecessor.
+_open: dict[str, OpenFlow] = {}
 
 
 @dataclass(frozen=True)
@@ -54,27 +68,29 @@ class FlowBatches:
     flow: Flow
     connection: Connection
     source: Connection
-    identity: bytes
+    run: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the flow over each batch; its rows are the outcomes of the records."""
+        trigger = trigger_source(self.flow)
         opened = self._opened()
         for batch in batches:
-            messages = messages_of(batch, self._metadata())
             with _without_collector():
+                messages = messages_of(batch, trigger)
                 result = opened.compiled.run(messages, opened.live.systems())
             if failed := result.dead_letters:
                 self._write_dead_letters(failed, batch, opened.letters)
             yield _rows(batch, result)
 
-    def _opened(self) -> _Open:
-        if self.identity not in _open:
-            _open[self.identity] = _Open(self.flow, self.connection, self.source)
-        return _open[self.identity]
-
-    def _metadata(self) -> tuple[str, ...]:
-        trigger = self.flow.trigger
-        return trigger.metadata if isinstance(trigger, KafkaTrigger) else ()
+    def _opened(self) -> OpenFlow:
+        known = _open.get(self.flow.name)
+        if known is not None and known.run != self.run:
+            known.close()
+            known = None
+        if known is None:
+            known = OpenFlow.of(self.flow, self.connection, self.source, self.run)
+            _open[self.flow.name] = known
+        return known
 
     def _write_dead_letters(
         self, failed: Sequence[FailedMessage], batch: pa.RecordBatch, writer: DeadLetterWriter
@@ -85,6 +101,8 @@ class FlowBatches:
         def record(row: int) -> DeadLetter:
             names = ("topic", "partition", "offset", "timestamp", "key", "value")
             given: dict[str, Any] = {name: batch.column(name)[row].as_py() for name in names}
+            own = batch.column("headers")[row].as_py() if "headers" in batch.schema.names else None
+            given["headers"] = [(each["key"], each["value"]) for each in own or ()]
             given |= {"pipeline": self.flow.name, "epoch": epoch, "batch": number}
             return DeadLetter(stage="step", **given)
 
@@ -112,16 +130,21 @@ def _batch_of_task() -> tuple[int, int]:
     return int(epoch), int(number)
 
 
-def messages_of(batch: pa.RecordBatch, metadata: Sequence[str] = ()) -> list[Message]:
-    """Return the records of a batch as messages: the value as payload, their place as attributes."""
-    names = ("topic", "partition", "offset", *metadata)
-    columns = [_values(batch, name) for name in names]
-    payloads = batch.column("value").to_pylist()
-    rows = enumerate(zip(*columns, strict=True))
+def messages_of(batch: pa.RecordBatch, trigger: TriggerSource) -> list[Message]:
+    """Return the records of a batch as messages: the value is the payload."""
+    places, payloads = _dicts(batch, _PLACE), batch.column("value").to_pylist()
+    if trigger.columns:
+        more = map(trigger.attributes, _dicts(batch, trigger.columns))
+        places = [{**each, **place} for each, place in zip(more, places, strict=True)]
     return [
-        Message(payload, dict(zip(names, values, strict=True)), place=(number,))
-        for payload, (number, values) in zip(payloads, rows, strict=True)
+        Message(payload, attribute, place=(number,))
+        for number, (payload, attribute) in enumerate(zip(payloads, places, strict=True))
     ]
+
+
+def _dicts(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any]]:
+    columns = [_values(batch, name) for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
@@ -134,7 +157,7 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 def _rows(batch: pa.RecordBatch, result: RunResult) -> pa.RecordBatch:
     statuses = pa.array([outcome.status for outcome in result.outcomes], pa.string())
-    places = [batch.column(name) for name in ("topic", "partition", "offset")]
+    places = [batch.column(name) for name in _PLACE]
     return pa.RecordBatch.from_arrays(
         [column.cast(kind.type) for column, kind in zip([*places, statuses], _SCHEMA, strict=True)],
         schema=_SCHEMA,

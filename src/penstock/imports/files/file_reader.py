@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
+
+import pyarrow as pa
 
 from penstock.errors import TransientError
 from penstock.imports.files.file_contents import FORMS, Content, Piece
 from penstock.pipeline.importing import BadRecord, Portion, Position, Reader
+
+NAME, PATH = "file.name", "file.path"
+"""The headers of records that say of which file they are."""
+_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
 class Opened(Content, Protocol):
@@ -43,8 +50,12 @@ class NothingToRead(Reader):
 class FileReader(Reader):
     """A file that is being read."""
 
-    def __init__(self, file: Opened, format: str, at: int, *, grows: bool) -> None:
+    def __init__(
+        self, file: Opened, format: str, at: int, *, grows: bool, origin: str | None = None
+    ) -> None:
         self._file = file
+        # The path that records have in their headers, if they are to have any.
+        self._origin = origin
         self._format = format
         self._grows = grows
         self._pieces = FORMS[format](file, at)
@@ -74,8 +85,23 @@ class FileReader(Reader):
                     yield Portion.of([], self._position(done=True))
                 return
             self._at = piece.end
-            yield Portion.of(piece.values, self._position(), bad=piece.bad)
+            yield self._portion(piece)
             count += len(piece.values) + len(piece.bad)
+
+    def _portion(self, piece: Piece) -> Portion:
+        portion = Portion.of(piece.values, self._position(), bad=piece.bad)
+        if self._origin is None:
+            return portion
+        name = PurePosixPath(self._origin).name
+        headers = [
+            {"key": NAME, "value": name.encode()},
+            {"key": PATH, "value": self._origin.encode()},
+        ]
+        columns = {
+            "value": pa.array(piece.values, pa.binary()),
+            "headers": pa.array([headers] * len(piece.values), _HEADERS),
+        }
+        return replace(portion, records=pa.record_batch(columns))
 
     def _position(self, *, done: bool = False) -> Position:
         return self._file.position(self._at, self._format, grows=self._grows, done=done)

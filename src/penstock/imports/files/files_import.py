@@ -85,6 +85,10 @@ class FilesImport(Import):
         default="keep", description="What happens to a complete file when all of it is in Kafka."
     )
     finished_folder: str | None = Field(default=None, description="Where `move` puts it.")
+    origin_headers: bool = Field(
+        default=False,
+        description="Whether records have the headers `file.name` and `file.path`.",
+    )
 
     @model_validator(mode="after")
     def _has_a_place_to_move_to(self) -> FilesImport:
@@ -154,7 +158,9 @@ class WatchedFolder(System):
     def _part(self, file: WatchedFile, positions: Mapping[str, Position]) -> list[Part]:
         # A time in the future is one of a wrong clock, not of a file that is being written.
         complete = abs(time.time() - file.modified) >= self.options.quiet
-        part = FilePart(file, self.options.format, complete, self.options.finished != "keep")
+        options = self.options
+        goes = options.finished != "keep"
+        part = FilePart(file, options.format, complete, goes, options.origin_headers)
         position = positions.get(key_of(part.place))
         if part.has_more(position):
             return [part]
@@ -193,6 +199,8 @@ class FilePart(Part):
     complete: bool
     # Whether files go when they are finished: one that is found later in the same place is another.
     goes: bool = False
+    # Whether records say of which file they are.
+    origin_headers: bool = False
 
     @property
     def place(self) -> Place:
@@ -235,7 +243,8 @@ class FilePart(Part):
         with opened:
             opened.complete = self.complete and opened.is_as_listed()
             at = self._start(opened, position)
-            yield FileReader(opened, self.format, at, grows=self.grows)
+            origin = self.file.shown_path if self.origin_headers else None
+            yield FileReader(opened, self.format, at, grows=self.grows, origin=origin)
 
 
 def _has_line(file: OpenedFile, at: int) -> bool:

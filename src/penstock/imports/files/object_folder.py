@@ -35,8 +35,9 @@ class ObjectFolder(System):
             hidden = listed.name.startswith(".")
             if hidden or not fnmatchcase(listed.name, self._options.pattern):
                 continue
-            goes = self._options.finished != "keep"
-            part = ObjectPart(self._store, listed, self._options.format, goes)
+            options = self._options
+            goes = options.finished != "keep"
+            part = ObjectPart(self._store, listed, options.format, goes, options.origin_headers)
             if part.has_more(positions.get(key_of(part.place))):
                 parts += [part] if self._is_complete(listed) else []
             elif goes:
@@ -101,6 +102,8 @@ class ObjectPart(Part):
     format: str
     # Whether objects go when they are finished.
     goes: bool = False
+    # Whether records say of which object they are.
+    origin_headers: bool = False
 
     @property
     def place(self) -> Place:
@@ -126,6 +129,8 @@ class ObjectPart(Part):
         """Read on, if it still has this content."""
         opened = OpenedObject(self.store, self.listed)
         if opened.is_as_listed():
-            yield FileReader(opened, self.format, self._start(position), grows=False)
+            origin = self.listed.path if self.origin_headers else None
+            at = self._start(position)
+            yield FileReader(opened, self.format, at, grows=False, origin=origin)
         else:
             yield NothingToRead()

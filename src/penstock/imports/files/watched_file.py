@@ -38,7 +38,12 @@ class WatchedFile:
     @property
     def name(self) -> str:
         """Return its name, in which bytes that are not UTF-8 are shown."""
-        return os.fsencode(Path(self.path).name).decode("utf-8", "backslashreplace")
+        return Path(self.shown_path).name
+
+    @property
+    def shown_path(self) -> str:
+        """Return its path, in which bytes that are not UTF-8 are shown."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
     def open(self) -> OpenedFile | None:
         """Open it; None where another file has its name by now, or none has it."""

@@ -20,7 +20,7 @@ from penstock.sinks.rabbitmq.amqp_values import (
 
 PREFIX = "rabbitmq."
 _OCTETS = tuple(str(number).encode() for number in range(256))
-_OF_ROUTE = ("exchange", "routing_key", "redelivered")
+_OF_ROUTE = ("exchange", "routing_key", "redelivered", "queue")
 _OF_HEADER = "header:"
 _TOO_MANY_ROUTES = 10_000
 # The names of the properties, and what Kafka adds to each header.
@@ -59,7 +59,10 @@ class Converted:
 class MessageRecords:
     """Makes records of messages: for the messages of one queue, in one task."""
 
-    def __init__(self, key: str, max_bytes: int, *, properties: bool, reject: bool) -> None:
+    def __init__(
+        self, queue: str, key: str, max_bytes: int, *, properties: bool, reject: bool
+    ) -> None:
+        self._queue = queue.encode()
         self._key = key
         self._key_header = key.removeprefix(_OF_HEADER) if key.startswith(_OF_HEADER) else None
         self._max_bytes = max_bytes
@@ -92,7 +95,7 @@ class MessageRecords:
         names: Sequence[str] = ()
         # After those of the message: where names are the same, most readers take the last one.
         if self._with_properties:
-            values += route.values
+            values += (*route.values, self._queue)
             names = self._names.get(layout.names) or self._prefixed(layout.names)
         else:
             values = []

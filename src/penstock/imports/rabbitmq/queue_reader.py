@@ -43,6 +43,7 @@ class QueueReader(Reader):
         self._counts = {name: _count(position, name) for name in ("messages", "rejected")}
         self._deliveries = Deliveries(_CONSUMER.encode(), options.max_bytes)
         self._records = MessageRecords(
+            queue,
             options.key,
             options.max_bytes,
             properties=options.properties,

@@ -15,6 +15,8 @@ from penstock.control.store.rows import Kind
 from penstock.engine.dead_letters.letter import DeadLetter, as_headers, from_record
 from penstock.engine.dead_letters.letter_log import LetterLog
 from penstock.errors import ConfigError
+from penstock.flows.definition.kafka_options import KafkaConnection
+from penstock.flows.live.kafka_publisher import connection_of
 from penstock.kafka.topic_records import TopicRecords
 from penstock.pipeline.derived_names import dead_letters_of
 from penstock.server.kafka.kafka_names import checked_topic
@@ -46,9 +48,22 @@ def deployed_in(store: ControlStore) -> FindDeployed:
         definition = data.get("definition") if row.kind is Kind.JOB else data
         if not isinstance(definition, Mapping):
             raise ConfigError(f"deployment {name!r} is not a pipeline: it has no dead letters")
+        if row.kind is Kind.FLOW:
+            definition = {**definition, "connection": _cluster_of(definition)}
         return Deployed(name, definition, row.labels)
 
     return find
+
+
+def _cluster_of(flow: Mapping[str, Any]) -> Connection | None:
+    """Return the cluster of a flow's dead letters: its own, or that of its trigger."""
+    trigger = flow.get("trigger")
+    kafka = trigger.get("kafka") if isinstance(trigger, Mapping) else None
+    own = kafka.get("connection") if isinstance(kafka, Mapping) else None
+    given = resolve_references(flow.get("connection") or own)
+    if isinstance(given, Mapping):
+        return connection_of(KafkaConnection.model_validate(dict(given)))
+    return connection_of(given)
 
 
 class DeadLetterTopic(LetterLog):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from proton import Delivery, Endpoint
 
-from penstock.errors import ConfigError, TransientError
+from penstock.errors import ConfigError, PenstockError, TransientError
 from penstock.sinks.jms.amqp_connection import refusal_of
 from penstock.sinks.jms.jms_messages import Messages
 from penstock.sinks.messages.outlet import Outlet, Refusal
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The most messages that are not answered, and the most bytes that wait for the socket.
 _UNANSWERED, _UNSENT = 5_000, 4 * 2**20
+# The last bytes of a connection come before its end.
+_LOOKS = 3
 # The most destinations that are open at a time.
 _LINKS = 200
 
@@ -54,6 +56,15 @@ class JmsOutlet(Outlet):
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def is_connected(self) -> bool:
+        """Return whether the broker has not ended the connection since it was used."""
+        try:
+            for _ in range(_LOOKS):
+                self._connection.wait_for_bytes(0.0, "sending")
+        except PenstockError:
+            return False
+        return True
 
     def open_link(self) -> None:
         """Open the sink's own destination: what is wrong with it is raised."""
