@@ -55,18 +55,14 @@ def test_no_message_is_lost_by_kills_of_the_process_and_of_its_workers(
     given = {"name": unique, "brokers": connection.brokers, "bad": BAD, **rabbitmq.options}
     file.write_text(FLOW.format(**given))
     numbers = iter(range(MESSAGES))
-    send(connection, f"{unique}.in", numbers, MESSAGES // 3)
-    for number in range(KILLS):
+    send(connection, f"{unique}.in", numbers, MESSAGES // 4)
+    for number in range(0, KILLS, 2):
         with running(file, tmp_path) as process:
-            depth = rabbitmq.depth(unique)
-            send(connection, f"{unique}.in", numbers, MESSAGES // (3 * KILLS))
-            # In the middle of a batch: some of its messages are published, others are not.
-            more = dice.randrange(1, max(2, MESSAGES // (3 * KILLS)))
-            eventually(
-                lambda low=depth + more: rabbitmq.depth(unique) >= low, timeout=240, every=0.01
-            )
-            if number % 2:
-                go_on_without_workers(process, connection, rabbitmq, unique, numbers)
+            half_of_a_batch(connection, rabbitmq, unique, numbers, dice)
+            go_on_without_workers(process, connection, rabbitmq, unique, numbers)
+            if number + 1 < KILLS:
+                half_of_a_batch(connection, rabbitmq, unique, numbers, dice)
+                process.kill()
     send(connection, f"{unique}.in", numbers, MESSAGES)
     wanted = {n for n in range(MESSAGES) if n % BAD}
     with running(file, tmp_path):
@@ -84,6 +80,19 @@ def test_no_message_is_lost_by_kills_of_the_process_and_of_its_workers(
         if ("penstock.stage", b"step") in record.headers
     }
     assert len(letters) == MESSAGES - len(wanted), "each bad message is a dead letter"
+
+
+def half_of_a_batch(
+    connection: Connection,
+    rabbitmq: RabbitMq,
+    name: str,
+    numbers: Iterator[int],
+    dice: random.Random,
+) -> None:
+    """Wait until some messages of a batch are published, and others are not."""
+    low = rabbitmq.depth(name) + dice.randrange(1, max(2, MESSAGES // (3 * KILLS)))
+    send(connection, f"{name}.in", numbers, MESSAGES // (2 * KILLS))
+    eventually(lambda: rabbitmq.depth(name) >= low, timeout=240, every=0.01)
 
 
 def go_on_without_workers(
