@@ -1,16 +1,10 @@
-"""Dead letters of flows: those of pipelines, and three headers more for a replay from the failed step.
-
-The message at that step is JSON. What JSON does not have is an object with one member: `$bytes` (text),
-`$base64`, `$time`. A payload that is the record's own value is not written twice.
-"""
+"""Dead letters of flows: those of pipelines, and headers more for a replay from the failed step."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,8 +12,9 @@ import msgspec
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.errors import ConfigError, nearest
 from penstock.flows.definition.flow import Flow
-from penstock.flows.expressions.value_text import bytes_of, from_json, time_text
+from penstock.flows.expressions.value_text import bytes_of, from_json
 from penstock.flows.message import Message
+from penstock.flows.message_text import message_of_text, text_of_message
 from penstock.flows.running.flow_run import DeadLetter as FailedMessage
 from penstock.flows.spark.trigger_sources import trigger_source
 
@@ -28,7 +23,6 @@ STEP, TRAIL, MESSAGE = "penstock.flow.step", "penstock.flow.trail", "penstock.fl
 DEFINITION = "penstock.flow.definition"
 _ADDED = (STEP, TRAIL, MESSAGE, DEFINITION)
 _LONGEST_TRAIL = 2000
-_TAGS = ("$bytes", "$base64", "$time", "$object")
 
 
 class Forms(NamedTuple):
@@ -59,7 +53,7 @@ def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definitio
         for each in (record(n) for n in sorted({number, *failed.joined}))
     )
     try:
-        text = written(failed.message, own.value)
+        text = text_of_message(failed.message, own.value)
     except (
         ValueError,
         RecursionError,
@@ -89,20 +83,6 @@ def definition_of(flow: Flow) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def written(message: Message, own: Any) -> str:
-    """Return a message as JSON; `own` is the value of the record.
-
-    >>> written(Message(b"a", {"n": b"b"}), None)
-    '{"attribute": {"n": {"$bytes": "b"}}, "payload": {"$bytes": "a"}}'
-    """
-    parts = {name: value for name, value in message.shown().items() if value not in ({}, None)}
-    if type(own) is type(message.payload) and own == message.payload:
-        parts.pop("payload", None)
-    else:
-        parts["payload"] = message.payload
-    return json.dumps({name: _plain(value) for name, value in sorted(parts.items())})
-
-
 def step_of(letter: DeadLetter) -> str | None:
     """Return the step that failed; None where the letter has no message of it."""
     headers = _headers(letter)
@@ -115,21 +95,12 @@ def message_of(letter: DeadLetter, flow: Flow) -> Message:
     if text is None:
         return Message(letter.value, _attributes(letter, flow))
     try:
-        return _message(_value(json.loads(text)), letter.value)
+        return message_of_text(text, letter.value)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"the dead letter {letter.id!r} cannot be replayed, because its header {MESSAGE} cannot be "
             f"read ({str(error)[:200]}): choose others, or drop it"
         ) from None
-
-
-def _message(parts: Any, own: bytes | None) -> Message:
-    """Return the message of a header; `own` is the payload where the header has none."""
-    names = ("attribute", "variable")
-    if not isinstance(parts, dict) or not all(isinstance(parts.get(x, {}), dict) for x in names):
-        raise ValueError("it is not a message")
-    attribute, variable = (parts.get(name, {}) for name in names)
-    return Message(parts.get("payload", own), attribute, variable, parts.get("error"))
 
 
 def payload_of(letter: DeadLetter, flow: Flow) -> bytes:
@@ -142,7 +113,7 @@ def edited(letter: DeadLetter, flow: Flow, value: bytes) -> DeadLetter:
     message = message_of(letter, flow)
     if MESSAGE not in _headers(letter):
         return msgspec.structs.replace(letter, value=value)
-    changed = written(message.changed(payload=_as_before(message.payload, value)), None)
+    changed = text_of_message(message.changed(payload=_as_before(message.payload, value)), None)
     headers = [(name, changed.encode() if name == MESSAGE else x) for name, x in letter.headers]
     return msgspec.structs.replace(letter, headers=headers)
 
@@ -219,41 +190,3 @@ def _attributes(letter: DeadLetter, flow: Flow) -> dict[str, Any]:
     known = {"key": letter.key, "timestamp": time, "headers": headers}
     place = {"topic": letter.topic, "partition": letter.partition, "offset": letter.offset}
     return {**trigger.attributes({name: known[name] for name in trigger.columns}), **place}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        made = {str(key): _plain(each) for key, each in value.items()}
-        return {"$object": made} if len(made) == 1 and next(iter(made)) in _TAGS else made
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, bytes):
-        try:
-            return {"$bytes": value.decode()}
-        except UnicodeDecodeError:
-            return {"$base64": base64.b64encode(value).decode()}
-    if isinstance(value, datetime):
-        return {"$time": time_text(value)}
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def _value(given: Any) -> Any:
-    if isinstance(given, list):
-        return [_value(each) for each in given]
-    if not isinstance(given, dict):
-        return given
-    if len(given) == 1 and (tag := next(iter(given))) in _TAGS:
-        return _tagged(tag, given[tag])
-    return {name: _value(each) for name, each in given.items()}
-
-
-def _tagged(tag: str, inner: Any) -> Any:
-    if tag == "$object" and isinstance(inner, dict):
-        return {name: _value(each) for name, each in inner.items()}
-    if not isinstance(inner, str):
-        raise ValueError(f"{tag} has no text")
-    if tag == "$bytes":
-        return inner.encode()
-    if tag == "$base64":
-        return base64.b64decode(inner, validate=True)
-    return datetime.fromisoformat(inner.replace("Z", "+00:00"))
