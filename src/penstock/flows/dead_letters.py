@@ -86,7 +86,9 @@ def definition_of(flow: Flow) -> str:
 def step_of(letter: DeadLetter) -> str | None:
     """Return the step that failed; None where the letter has no message of it."""
     headers = _headers(letter)
-    return headers[STEP].decode() if MESSAGE in headers else None
+    if MESSAGE not in headers:
+        return None
+    return headers.get(STEP, b"").decode(errors="backslashreplace")
 
 
 def message_of(letter: DeadLetter, flow: Flow) -> Message:

@@ -15,6 +15,7 @@ from penstock.errors import ConfigError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.dead_letters import (
     MESSAGE,
+    STEP,
     definition_of,
     edited,
     first_step,
@@ -200,6 +201,30 @@ def test_a_damaged_header_is_an_error_of_its_letter(damaged: bytes) -> None:
 
     with pytest.raises(ConfigError, match="'orders-0-0' cannot be replayed, because its header"):
         message_of(stored(DeadLetter(**{**_fields(letter), "headers": headers})), flow)
+
+
+@pytest.mark.parametrize("damaged", [None, b"\xff", b"", b"steps[99]"])
+def test_a_damaged_name_of_the_step_is_an_error_of_its_letter(damaged: bytes | None) -> None:
+    flow = flow_of(DIVIDE)
+    (letter,) = letters(flow, b'{"n": 0}')
+    others = [(name, value) for name, value in letter.headers if name != STEP]
+    headers = [*others, (STEP, damaged)] if damaged is not None else others
+
+    with pytest.raises(
+        ConfigError, match=r"'orders-0-0' failed at the step .* does not have any more"
+    ):
+        first_step(stored(DeadLetter(**{**_fields(letter), "headers": headers})), flow)
+
+
+def test_a_letter_whose_headers_are_cut_off_is_unreadable() -> None:
+    (letter,) = letters(flow_of(DIVIDE), b'{"n": 0}')
+    cut = [(name, value) for name, value in as_headers(letter) if name != "penstock.offset"]
+
+    read = from_record(Record.of("t.dead-letters", 0, 1, value=letter.value, headers=cut))
+
+    assert read is not None
+    assert not read.is_readable
+    assert "penstock.offset is b''" in read.error
 
 
 def test_a_part_that_is_no_place_makes_a_letter_unreadable() -> None:
