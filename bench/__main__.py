@@ -105,6 +105,7 @@ CASES: dict[str, Case] = {
     "files-source": _with_broker("files_source"),
     "mirror": _alone("mirror"),
     "rabbitmq": _alone("rabbitmq"),
+    "flows": _alone("flows"),
     "search": _with_broker("outlets", "run_search", share=10),
     "http": _with_broker("outlets", "run_http", share=10),
     "flow-listener": _with_broker("flow_listener"),

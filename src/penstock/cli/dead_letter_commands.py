@@ -15,10 +15,13 @@ from penstock.cli.output import ask_first, counted, print_json, print_table, say
 from penstock.cli.pipelines import with_cluster
 from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, choice, named
 from penstock.errors import ConfigError
+from penstock.flows.dead_letters import payload_of
+from penstock.flows.definition.reading import is_flow, read_flow
+from penstock.flows.spark.flow_pipeline import flow_pipeline, flow_step
 from penstock.pipeline import Pipeline, read_pipeline
 
 if TYPE_CHECKING:
-    from penstock.engine.dead_letters import DeadLetter
+    from penstock.engine.dead_letters import DeadLetter, Replayed
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +30,7 @@ app = typer.Typer(
 
 
 Definition = Annotated[
-    Path, typer.Argument(metavar="FILE|JOB", help="A pipeline definition (YAML), or a job's name.")
+    Path, typer.Argument(metavar="FILE|JOB", help="A pipeline or flow (YAML), or a job's name.")
 ]
 StageOption = Annotated[Stage | None, typer.Option(help="Only this stage.")]
 ErrorOption = Annotated[
@@ -83,7 +86,12 @@ def show_letter(
     file: Definition,
     letter: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `list` shows it.")],
     value_only: Annotated[
-        bool, typer.Option("--value", help="Only the bytes of the value, to edit them in a file.")
+        bool,
+        typer.Option(
+            "--value",
+            help="Only the bytes of the value, to edit them in a file; of a flow the payload at the step "
+            "that failed.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -93,9 +101,10 @@ def show_letter(
 
     penstock deadletters show trades.yaml trades-0-42 --value > value.json
     """
-    dead_letter = Choice((letter,)).of(_waiting(_pipeline(context, file)))[-1]
+    pipeline = _pipeline(context, file)
+    dead_letter = Choice((letter,)).of(_waiting(pipeline))[-1]
     if value_only:
-        return write(dead_letter.value or b"")
+        return write(_value(pipeline, dead_letter))
     if as_json:
         return print_json(_document(dead_letter))
     return print_table(("field", "value"), list(_document(dead_letter).items()))
@@ -118,6 +127,14 @@ def replay_letters(
     value_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another value, from a file.")
     ] = None,
+    from_step: Annotated[
+        str | None,
+        typer.Option(
+            "--from-step",
+            metavar="STEP",
+            help="Of a flow: begin with this step, by its id or place, not with the one that failed.",
+        ),
+    ] = None,
     take_over: Annotated[
         bool,
         typer.Option(
@@ -129,6 +146,8 @@ def replay_letters(
     yes: YesOption = False,
 ) -> None:
     """Run dead letters through their pipeline again, unchanged or with another value.
+
+    Messages of a flow begin with the step that failed, as they were there; the value is their payload.
 
     For example: penstock deadletters replay trades.yaml --all
 
@@ -145,10 +164,8 @@ def replay_letters(
     edited = _edited(letters, value, value_file)
     if not yes and letters:
         ask_first(f"replay {counted(len(letters), 'dead letter')}?", "nothing was replayed")
-    from penstock.engine.dead_letters import replay  # noqa: PLC0415
-
     try:
-        done = replay(pipeline, letters, edited, take_over=take_over)
+        done = _replayed(pipeline, letters, edited, from_step, take_over)
     finally:
         engine.stop_session()
     for owner in done.elsewhere:
@@ -161,8 +178,9 @@ def replay_letters(
             f"{counted(done.taken, 'dead letter')} not replayed: another replay or drop took them; "
             "list the remaining ones"
         )
+    rows = "message" if flow_step(pipeline) else "row"
     say(
-        f"{counted(done.letters, 'dead letter')} replayed: {counted(done.rows, 'row')} written, "
+        f"{counted(done.letters, 'dead letter')} replayed: {counted(done.rows, rows)} written, "
         f"{done.failed_again} failed again"
     )
     if done.failed_again:
@@ -201,7 +219,36 @@ def drop_letters(
     say(f"{counted(dropped, 'dead letter')} dropped")
 
 
+def _replayed(
+    pipeline: Pipeline,
+    letters: list[DeadLetter],
+    edited: dict[str, bytes],
+    from_step: str | None,
+    take_over: bool,
+) -> Replayed:
+    if step := flow_step(pipeline):
+        from penstock.flows.replay import replay_flow  # noqa: PLC0415 - it imports Spark
+
+        return replay_flow(
+            pipeline, step, letters, edited, from_step=from_step, take_over=take_over
+        )
+    if from_step is not None:
+        raise ConfigError(f"--from-step is for flows, and {pipeline.name!r} is a pipeline")
+    from penstock.engine.dead_letters import replay  # noqa: PLC0415
+
+    return replay(pipeline, letters, edited, take_over=take_over)
+
+
+def _value(pipeline: Pipeline, letter: DeadLetter) -> bytes:
+    if step := flow_step(pipeline):
+        return payload_of(letter, step.flow)
+    return letter.value or b""
+
+
 def _pipeline(context: typer.Context, file: Path) -> Pipeline:
+    if is_flow(file):
+        cluster = context.obj.find() if context.obj.connection or context.obj.brokers else None
+        return flow_pipeline(read_flow(file), cluster)
     if file.suffix in (".yaml", ".yml") or file.exists():
         return with_cluster(read_pipeline(file), context.obj)
     return with_cluster(jobs.find_job(str(file)).pipeline, context.obj)

@@ -18,6 +18,7 @@ from penstock.engine.dead_letter_batch import write_dead_letters
 from penstock.engine.reasons import refusal
 from penstock.engine.stateful.plan import Plan
 from penstock.engine.topic_watcher import Loss
+from penstock.engine.turns import named
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import FAILED, Batch, Decode, Delivery, Pipeline, RefusedRow
 from penstock.pipeline.source_log import Span, spans_in
@@ -160,7 +161,8 @@ class Writing:
             writing = Observation()
             rows = self._plan.after_steps(rows)
             rows = rows.observe(writing, f.count(f.lit(1)).alias("rows"))
-        refused = write(replace(batch, rows=rows)) or ()
+        with named(batch):
+            refused = write(replace(batch, rows=rows)) or ()
         failed, rows_written = counted(decoding), counted(writing)["rows"] - len(refused)
         failures = Failures(failed["failed"], failed["fingerprint"])
         return Written(rows_written, failures, self._records_of(refused, batch))

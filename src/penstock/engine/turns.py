@@ -12,9 +12,13 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from penstock.pipeline.derived_names import TASK_BATCH
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
+
+    from penstock.pipeline import Batch
 
 POOL = "spark.scheduler.pool"
 _numbers = count()
@@ -40,6 +44,17 @@ def in_turn(run: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int],
             run(records, batch_id)
 
     return run_in_turn
+
+
+@contextmanager
+def named(batch: Batch) -> Iterator[None]:
+    """Let the tasks of this thread know of which batch they are."""
+    context = batch.rows.sparkSession.sparkContext
+    context.setLocalProperty(TASK_BATCH, f"{batch.epoch} {batch.id}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(TASK_BATCH, None)  # type: ignore[arg-type]
 
 
 def _remove(context: Any, name: str) -> None:

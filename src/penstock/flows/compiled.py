@@ -9,7 +9,13 @@ from penstock.errors import ConfigError, nearest
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.step_model import Handler
 from penstock.flows.message import Message
-from penstock.flows.running.flow_run import Failure, FlowRun, FlowStoppedError, RunResult
+from penstock.flows.running.flow_run import (
+    Failure,
+    FlowRun,
+    FlowStoppedError,
+    FlowWaitsError,
+    RunResult,
+)
 from penstock.flows.running.stages import Bind, Block, handled
 from penstock.flows.running.systems import Systems
 
@@ -53,6 +59,8 @@ class CompiledFlow:
         ------
         FlowStoppedError
             When a step with `on_error: stop` fails: no message of the batch is confirmed.
+        FlowWaitsError
+            When a system is unavailable and nothing says what to do then: the batch is run again.
         """
         run = FlowRun(messages, systems, traces=traces)
         placed = [_placed(message, number) for number, message in enumerate(messages)]
@@ -83,6 +91,8 @@ class CompiledFlow:
             return
         if self.flow.on_error == "stop":
             raise FlowStoppedError(failures[0])
+        if self.flow.on_error is None:
+            _wait_for_systems(failures)
         if self._handler is not None:
             self._handle(failures, run)
         else:
@@ -96,7 +106,16 @@ class CompiledFlow:
         handled(failures, self._handler, then, run)
 
 
+def _wait_for_systems(failures: list[Failure]) -> None:
+    """Raise where a system is unavailable: that is no fault of the messages."""
+    away = [failure for failure in failures if failure.fault.code.endswith(":UNAVAILABLE")]
+    if away:
+        raise FlowWaitsError(away[0])
+
+
 def _placed(message: Message, number: int) -> Message:
+    if message.place == (number,) and message.parent is None:
+        return message
     return Message(
         message.payload,
         message.attribute,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 from penstock.flows.expressions.value_text import from_json
 
 _UNREAD = object()
+_FIXED = frozenset({bytes, str, int, float, bool, type(None)})
 _PARTS = frozenset({"payload", "attribute", "variable", "error"})
 
 
@@ -69,6 +71,17 @@ class Message:
             copy._document = self._document
         return copy
 
+    def with_payload(self, payload: Any) -> Message:
+        """Return a copy with another payload: as `changed`, and quicker."""
+        return Message(payload, self.attribute, self.variable, self.error, self.place, self.parent)
+
+    def published(self, receipt: Mapping[str, Any]) -> Message:
+        """Return a copy with what a publish operation adds to the attributes, and without an error."""
+        attribute = {**self.attribute, **receipt}
+        copy = Message(self.payload, attribute, self.variable, None, self.place, self.parent)
+        copy._document = self._document
+        return copy
+
     def part(self, number: int, payload: Any, attribute: dict[str, Any]) -> Message:
         """Return one of the messages that this one is split into."""
         return Message(payload, attribute, self.variable, None, (*self.place, number), self)
@@ -76,10 +89,10 @@ class Message:
     def own(self) -> Message:
         """Return a copy that shares nothing: for code that may change what it is given."""
         return Message(
-            deepcopy(self.payload),
-            deepcopy(self.attribute),
-            deepcopy(self.variable),
-            deepcopy(self.error),
+            _copied(self.payload),
+            _copied(self.attribute),
+            _copied(self.variable),
+            _copied(self.error),
             self.place,
             self.parent,
         )
@@ -100,3 +113,15 @@ class Message:
         return isinstance(other, Message) and self.shown() == other.shown()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy: as `deepcopy`, and quicker for what JSON has."""
+    kind = type(value)
+    if kind in _FIXED:
+        return value
+    if kind is dict:
+        return {key: _copied(each) for key, each in value.items()}
+    if kind is list:
+        return [_copied(each) for each in value]
+    return deepcopy(value)

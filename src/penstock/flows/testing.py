@@ -17,7 +17,7 @@ from penstock.flows.expressions.time_functions import clock
 from penstock.flows.expressions.value_text import bytes_of, from_json
 from penstock.flows.message import Message
 from penstock.flows.publish.operation import Operation
-from penstock.flows.running.flow_run import FlowStoppedError, RunResult, shown
+from penstock.flows.running.flow_run import FlowStoppedError, FlowWaitsError, RunResult, shown
 from penstock.flows.running.systems import HttpReply, HttpRequest, PublishRequest, Receipt, Systems
 
 
@@ -151,11 +151,11 @@ def run_test(flow: Flow, case: TestCase, *, traces: bool = False) -> TestResult:
     messages = [
         Message(each.payload_bytes(), each.attribute, each.variable) for each in case.messages
     ]
-    stopped = None
+    stopped: FlowStoppedError | FlowWaitsError | None = None
     token = clock.set(_clock(case.now))
     try:
         result = CompiledFlow(flow).run(messages, canned.systems(), traces=traces)
-    except FlowStoppedError as error:
+    except (FlowStoppedError, FlowWaitsError) as error:
         stopped, result = error, RunResult([])
     finally:
         clock.reset(token)
@@ -176,7 +176,7 @@ def _differences(
     expected: Expected,
     result: RunResult,
     published: Sequence[Published],
-    stopped: FlowStoppedError | None,
+    stopped: FlowStoppedError | FlowWaitsError | None,
 ) -> Iterator[str]:
     step = stopped.failure.step if stopped else None
     if stopped and expected.stopped is None:

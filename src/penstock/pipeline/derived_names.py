@@ -9,6 +9,9 @@ import re
 # Not reserved: `NAME.in`, the topic of an import, and `NAME.import`, with which its transactions begin.
 _DERIVED = re.compile(r"(?P<pipeline>.+?)\.(?:sink|dead-letters)(?:\..*)?")
 
+# The property of Spark in which the tasks of a batch find its epoch and its number.
+TASK_BATCH = "penstock.batch"
+
 
 def imported_into(pipeline: str) -> str:
     """Return the topic between an import and the steps of its pipeline.

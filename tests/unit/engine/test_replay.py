@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from penstock.engine.dead_letters.letter import UNREADABLE, DeadLetter
-from penstock.engine.dead_letters.replay import Replayed, _edited, _rounds, replay
+from penstock.engine.dead_letters.replay import _edited, _rounds, replay
 from penstock.engine.dead_letters.replay_lock import alone
 from penstock.engine.dead_letters.replay_write import _as_record, _mark
+from penstock.engine.dead_letters.replays import Replayed
 from penstock.engine.state_dir import state_folder
 from penstock.errors import ConfigError, SetupError
 from penstock.pipeline import Mark, Pipeline

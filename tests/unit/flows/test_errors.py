@@ -14,6 +14,7 @@ from penstock.errors import BrokerUnavailableError, ConfigError, RefusedError, T
 from penstock.flows import CompiledFlow, FlowStoppedError, Message
 from penstock.flows.definition.test_case import Reply
 from penstock.flows.error_codes import CODES, fault_of, is_known
+from penstock.flows.running.flow_run import FlowWaitsError
 from penstock.flows.testing import CannedReplies
 
 DIVIDE = {"id": "divide", "map": "10 / payload"}
@@ -162,10 +163,31 @@ def test_a_publish_is_tried_again_for_the_whole_batch() -> None:
 
     assert (away.calls, canned.waited) == ([2, 2, 2], [1.0, 2.0])
     assert [message.attribute["offset"] for message in result.results] == [0, 1]
-    away.failures = 99
-    assert codes(CompiledFlow(flow).run([Message(b"a")], systems)) == [
-        ("steps[0]", "KAFKA:UNAVAILABLE")
-    ]
+
+
+def test_while_a_system_is_unavailable_the_batch_waits_unless_the_definition_says_otherwise() -> (
+    None
+):
+    systems = CannedReplies().systems()
+    systems.publisher = Away(99)
+    publish = {"publish": {"kafka": {"topic": "t"}}, "retry": {"attempts": 2, "wait": 0}}
+
+    with pytest.raises(FlowWaitsError, match=r"waits at steps\[1\]: KAFKA:UNAVAILABLE: no broker"):
+        CompiledFlow(flow_of(DIVIDE, publish)).run([Message(0), Message(1)], systems)
+    for flow in (
+        flow_of(publish, on_error="dead-letter"),
+        flow_of({**publish, "on_error": "dead-letter"}),
+    ):
+        result = CompiledFlow(flow).run([Message(b"a")], systems)
+        assert codes(result) == [("steps[0]", "KAFKA:UNAVAILABLE")]
+
+
+def test_a_server_that_is_busy_is_a_matter_of_the_message() -> None:
+    canned = CannedReplies({"ask": [Reply(status=503)]})
+
+    result = ran({"id": "ask", "http": "https://a.example/"}, payloads=["x"], canned=canned)
+
+    assert codes(result) == [("ask", "HTTP:503")]
 
 
 def test_retry_names_the_codes_after_which_it_tries_again() -> None:

@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads
 
+from penstock.config import Connection
 from penstock.flows import CompiledFlow, Flow, Message
+from penstock.flows.dead_letters import step_of
 from penstock.flows.live.live_systems import LiveSystems
+from penstock.flows.spark import record_batches
 from penstock.flows.spark.flow_pipeline import flow_pipeline
 from penstock.flows.spark.record_batches import FlowBatches, messages_of
 from penstock.flows.spark.trigger_sources import trigger_source
@@ -80,7 +83,9 @@ def test_http_asks_and_publishes(api: str, live: LiveSystems) -> None:
 
 def test_a_server_that_is_away_is_a_code(live: LiveSystems) -> None:
     flow = flow_of(
-        {"http": "http://127.0.0.1:9/"}, {"publish": {"http": {"url": "http://127.0.0.1:9/"}}}
+        {"http": "http://127.0.0.1:9/"},
+        {"publish": {"http": {"url": "http://127.0.0.1:9/"}}},
+        on_error="dead-letter",
     )
 
     assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
@@ -155,28 +160,22 @@ def test_records_are_messages_with_the_documented_attributes() -> None:
 def test_a_batch_of_records_becomes_outcomes_and_dead_letters() -> None:
     written: list[Any] = []
 
-    class Live(LiveSystems):
-        def publish(self, step: str, operation: Any, requests: Any) -> Any:
-            written.extend(request.fields for request in requests)
-            return [{} for _ in requests]
-
-    from penstock.config import Connection
-    from penstock.flows.spark import record_batches
-
     flow = Flow(
         name="t", trigger={"kafka": "a"}, steps=[{"id": "one", "map": "1 / (payload.n - 1)"}]
     )
     connection = Connection(brokers="localhost")
-    record_batches._open["t"] = record_batches.OpenFlow("1", CompiledFlow(flow), Live(connection))
+    opened = record_batches.OpenFlow.of(flow, connection, connection, "1")
+    opened.letters.write = written.extend  # type: ignore[method-assign]
+    record_batches._open["t"] = opened
 
-    (rows,) = FlowBatches(flow, connection, "1")([RECORDS])
+    (rows,) = FlowBatches(flow, connection, connection, "1")([RECORDS])
 
     del record_batches._open["t"]
     assert rows.column("status").to_pylist() == ["failed", "done"]
     assert rows.column("offset").to_pylist() == [5, 6]
-    headers = dict(written[0]["headers"])
-    assert headers["penstock.flow.step"] == b"one"
-    assert headers["penstock.offset"] == b"5"
+    ((letter, _),) = written
+    assert (letter.id, letter.key, letter.value) == ("t-0-5", b"k", b'{"n": 1}')
+    assert (letter.error_type, step_of(letter)) == ("CORE:EXPRESSION", "one")
 
 
 def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
@@ -200,7 +199,9 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
 
 
 def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:
-    flow = flow_of({"publish": {"jms": {"url": "amqp://127.0.0.1:9", "queue": "q"}}})
+    flow = flow_of(
+        {"publish": {"jms": {"url": "amqp://127.0.0.1:9", "queue": "q"}}}, on_error="dead-letter"
+    )
 
     assert codes(CompiledFlow(flow).run([Message("x")], live.systems())) == [
         ("steps[0]", "JMS:UNAVAILABLE")

@@ -55,11 +55,14 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = []
+    # Which of the messages that a flow made of the record; empty where it is the record as a whole.
+    part: str = ""
 
     @property
     def id(self) -> str:
-        """Return topic, partition and offset of the record."""
-        return f"{self.topic}-{self.partition}-{self.offset}"
+        """Return topic, partition and offset of the record, and which part of it this is."""
+        whole = f"{self.topic}-{self.partition}-{self.offset}"
+        return f"{whole}.{self.part}" if self.part else whole
 
     @property
     def full_id(self) -> str:
@@ -170,17 +173,21 @@ def as_headers(letter: DeadLetter) -> Headers:
     fields = msgspec.structs.asdict(letter)
     at = letter.timestamp
     fields["timestamp"] = at.astimezone(timezone.utc).strftime(_FORM) if at else ""
+    origin = (*_ORIGIN, "part") if letter.part else _ORIGIN
     return [
         *letter.headers,
-        *((f"{_PREFIX}{name}", str(fields[name]).encode()) for name in _ORIGIN),
+        *((f"{_PREFIX}{name}", str(fields[name]).encode(errors="replace")) for name in origin),
     ]
 
 
 _PREFIX = "penstock."
 _ORIGIN = tuple(
-    name for name in DeadLetter.__struct_fields__ if name not in {"key", "value", "headers"}
+    name for name in DeadLetter.__struct_fields__ if name not in {"key", "value", "headers", "part"}
 )
 _NAMES = [f"{_PREFIX}{name}" for name in _ORIGIN]
+# Only letters of flows have it, after all others.
+_PART = f"{_PREFIX}part"
+_PLACE_OF_PART = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,20}")
 _FORM = "%Y-%m-%dT%H:%M:%S.%fZ"
 _NUMBER = re.compile(rb"[0-9]{1,19}")
 _LONG, _INTEGER = 2**63 - 1, 2**31 - 1
@@ -188,8 +195,10 @@ _LONG, _INTEGER = 2**63 - 1, 2**31 - 1
 
 def _divided(headers: Headers) -> tuple[Headers, dict[str, bytes]]:
     """Separate the record's headers from ours: ours were added last, whatever names the others have."""
-    first = len(headers) - len(_NAMES)
-    if first >= 0 and [name for name, _ in headers[first:]] == _NAMES:
+    has_part = bool(headers) and headers[-1][0] == _PART
+    names = [*_NAMES, _PART] if has_part else _NAMES
+    first = len(headers) - len(names)
+    if first >= 0 and [name for name, _ in headers[first:]] == names:
         ours = set(range(first, len(headers)))
     else:
         ours = set({name: at for at, (name, _) in enumerate(headers) if name in _NAMES}.values())
@@ -215,6 +224,7 @@ def _letter(
         key=key,
         value=value,
         headers=headers,
+        part=_text(origin, "part"),
     )
     return _checked(letter)
 
@@ -247,6 +257,8 @@ def _checked(letter: DeadLetter) -> DeadLetter:
     ):
         if not least <= (number := getattr(letter, name)) <= most:
             raise ValueError(f"{_PREFIX}{name} is {number}, not between {least} and {most}")
+    if letter.part and not _PLACE_OF_PART.fullmatch(letter.part):
+        raise ValueError(f"{_PART} is {letter.part[:40]!r}, not numbers with dots between them")
     if letter.is_note:
         try:
             _ = letter.about

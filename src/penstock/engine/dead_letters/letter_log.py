@@ -86,13 +86,14 @@ class LetterLog(ABC):
             letters = [letter for letter in letters if letter.identity not in taken]
 
     def release(self, plan: Plan) -> None:
-        """Write down that a replay wrote nothing and its letters wait again."""
+        """Write down that the letters of a replay wait again, but those that it ended."""
         self._note(plan, RELEASED)
 
-    def end(self, plan: Plan) -> None:
-        """Write down that a replay is done."""
-        letters = plan.letters.values()
-        self._add([letter.noted(REPLAYED, plan.number, plan.owner) for letter in letters])
+    def end(self, plan: Plan, letters: Iterable[DeadLetter] | None = None) -> None:
+        """Write down that a replay is done, or done for these letters of it."""
+        identities = plan.letters if letters is None else [each.identity for each in letters]
+        notes = [plan.letters[identity] for identity in identities]
+        self._add([note.noted(REPLAYED, plan.number, plan.owner) for note in notes])
 
     def drop(self, letters: Iterable[DeadLetter]) -> int:
         """Write down that nothing is to be done with those letters that are still open; count them."""

@@ -6,58 +6,29 @@ own in the sink: one that a kill cut short is finished first, and an exact sink 
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import msgspec
 
 from penstock.config import Connection
-from penstock.config.logs import event_logger
 from penstock.engine.bindings import Bindings
 from penstock.engine.claims import keeps_marks
 from penstock.engine.counting import Written
-from penstock.engine.dead_letters.dead_letter_store import DeadLetterStore, Plan
+from penstock.engine.dead_letters.dead_letter_store import Plan
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.engine.dead_letters.replay_lock import alone
 from penstock.engine.dead_letters.replay_write import ReplayWrite, SomeRefusedError
+from penstock.engine.dead_letters.replays import Replayed, Replays, refuse_unreadable
 from penstock.engine.session import spark_session
 from penstock.engine.shipping import shipped
-from penstock.engine.state_dir import state_folder
 from penstock.engine.stateful.plan import plan_of, with_bound_decode
-from penstock.errors import ConfigError, PenstockError, PipelineFailedError
+from penstock.errors import ConfigError, PipelineFailedError
 from penstock.pipeline import Delivery, Pipeline
-from penstock.pipeline.storage import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-log = event_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What became of the letters of a replay."""
-
-    letters: int = 0
-    rows: int = 0
-    failed_again: int = 0
-    # Letters that another replay or a drop took before this one could.
-    taken: int = 0
-    # Where replays were begun that have not ended and that only run from there, or are taken over.
-    elsewhere: tuple[str, ...] = ()
-
-    def __add__(self, more: Replayed) -> Replayed:
-        return replace(
-            self,
-            letters=self.letters + more.letters,
-            rows=self.rows + more.rows,
-            failed_again=self.failed_again + more.failed_again,
-            taken=self.taken + more.taken,
-        )
 
 
 def replay(
@@ -73,7 +44,7 @@ def replay(
     those of others, which must not run any more.
     """
     _refuse_state(pipeline)
-    _refuse_unreadable(letters)
+    refuse_unreadable(letters)
     edited = [_edited(letter, values or {}) for letter in letters]
     with alone(pipeline), closing(_Replays(pipeline)) as replays:
         elsewhere, error = replays.finish(take_over)
@@ -108,15 +79,7 @@ def _refuse_state(pipeline: Pipeline) -> None:
         )
 
 
-def _refuse_unreadable(letters: Sequence[DeadLetter]) -> None:
-    if bad := next((letter for letter in letters if not letter.is_readable), None):
-        raise ConfigError(
-            f"the dead letter {bad.id!r} cannot be replayed, because it cannot be read ({bad.error}): "
-            "choose others, or drop it"
-        )
-
-
-class _Replays:
+class _Replays(Replays):
     """The replays of one call, one after the other."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -125,53 +88,12 @@ class _Replays:
         self._pipeline = shipped(self._spark, with_bound_decode(pipeline))
         self._bindings = Bindings()
         self._steps = plan_of(self._pipeline, self._bindings.bind)
-        self._box = DeadLetterStore(pipeline)
-        self._folder = Folder(self._spark, f"{state_folder(pipeline)}/replays")
-        self._owner = self._known_owner()
         self._refused = 0
+        super().__init__(pipeline)
 
     def close(self) -> None:
         """Release what the steps hold."""
         self._bindings.close()
-
-    def _known_owner(self) -> str:
-        """Return the name of this state folder, by which its replays are known among the letters."""
-        if not (owner := self._folder.read("owner")):
-            owner = f"{socket.gethostname()}-{uuid4().hex[:12]}"
-            self._folder.write("owner", owner)
-        return owner
-
-    def finish(self, take_over: bool) -> tuple[tuple[str, ...], PenstockError | None]:
-        """Finish what was begun; return whose replays were left alone, and why one could not be finished.
-
-        The lock says that no process runs a replay of this state folder now.
-        """
-        elsewhere: set[str] = set()
-        failed: PenstockError | None = None
-        for plan in self._box.unfinished():
-            if plan.owner not in ("", self._owner) and not take_over:
-                elsewhere.add(plan.owner)
-            elif not plan.begun:
-                self._box.release(plan)
-            else:
-                failed = self._finish(plan) or failed
-        return tuple(sorted(elsewhere)), failed
-
-    def _finish(self, plan: Plan) -> PenstockError | None:
-        """Finish one; return why that failed: it must not prevent the replay of other letters."""
-        try:
-            self._run(plan, [note.restored() for note in plan.letters.values()])
-        except PenstockError as error:
-            log.warning("replay_unfinished", replay=plan.number, reason=str(error))
-            return error
-        return None
-
-    def run(self, letters: Sequence[DeadLetter]) -> Replayed:
-        """Replay those letters that are still open."""
-        if (plan := self._box.claim(letters, self._owner)) is None:
-            return Replayed(taken=len(letters))
-        mine = [letter for letter in letters if letter.identity in plan.letters]
-        return self._run(plan, mine) + Replayed(taken=len(letters) - len(mine))
 
     def _run(self, plan: Plan, letters: list[DeadLetter]) -> Replayed:
         """Write the rows in one write; where one is refused, each half is a replay of its own.
@@ -180,7 +102,7 @@ class _Replays:
         """
         once = self._pipeline.delivery is Delivery.AT_MOST_ONCE and not keeps_marks(self._pipeline)
         if once:
-            self._box.end(plan)
+            self._log.end(plan)
         try:
             written = ReplayWrite(
                 self._pipeline, self._spark, self._connection, plan, letters, steps=self._steps
@@ -193,11 +115,11 @@ class _Replays:
                     f"a record of the replay was refused ({error}); with at-most-once into "
                     f"{self._pipeline.sink.name!r} none of its {len(letters)} letters is tried again"
                 ) from error
-            self._box.release(plan)
+            self._log.release(plan)
             middle = len(letters) // 2
             return self.run(letters[:middle]) + self.run(letters[middle:])
         if not once:
-            self._box.end(plan)
+            self._log.end(plan)
         self._count(written)
         return Replayed(len(letters), written.rows, written.failed)
 

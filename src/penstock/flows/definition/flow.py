@@ -50,9 +50,10 @@ class Flow(FlowModel):
     trigger: AnyTrigger = Field(description="What starts it.")
     steps: Steps = Field(default=(), description="What happens to each message.")
     on_error: AnyOnError = Field(
-        default="dead-letter",
+        default=None,
         description="What becomes of a message that no step deals with: `dead-letter`, `stop`, or "
-        "`{handler: [steps], then: end | dead-letter}`.",
+        "`{handler: [steps], then: end | dead-letter}`; default: `dead-letter`, but while a system is "
+        "unavailable (`...:UNAVAILABLE`) the batch is run again until it is back.",
     )
     dead_letters: str | None = Field(
         default=None, description="The topic of the dead letters; default: `<name>.dead-letters`."
@@ -95,7 +96,7 @@ class Flow(FlowModel):
             raise refused(
                 "'then: continue' is for steps: after the flow's handler there is no next step"
             )
-        return given or "dead-letter"
+        return given
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:

@@ -34,6 +34,16 @@ def read_flow(path: str | Path) -> Flow:
     return parse_flow(text, origin=str(file))
 
 
+def is_flow(path: Path) -> bool:
+    """Return whether a file has the definition of a flow; read_flow checks the rest."""
+    try:
+        nodes = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
+        return False
+    pairs = nodes.value if isinstance(nodes, yaml.MappingNode) else []
+    return defines_flow({str(key.value): None for key, _ in pairs})
+
+
 def parse_flow(
     text: str, origin: str = "the flow", fill: Callable[[Any], Any] | None = None
 ) -> Flow:

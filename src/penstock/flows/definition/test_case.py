@@ -92,7 +92,9 @@ class Expected(FlowModel):
     status: dict[str, int] | None = Field(
         default=None, description="How many messages are done, filtered, joined, handled, failed."
     )
-    stopped: str | None = Field(default=None, description="The step that stops the flow.")
+    stopped: str | None = Field(
+        default=None, description="The step at which the flow stops, or waits for a system."
+    )
 
     @model_validator(mode="after")
     def _expects_something(self) -> Self:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.flows.expressions import operators
 from penstock.flows.expressions.expression_error import ExpressionError
-from penstock.flows.expressions.scope import Evaluate, Scope
+from penstock.flows.expressions.scope import Evaluate, Scope, document
 from penstock.flows.expressions.value_text import kind_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def is_constant(evaluate: Evaluate) -> bool:
 
 _READERS: dict[str, Evaluate] = {
     "payload": lambda scope: scope.payload,
-    "document": lambda scope: scope.document,
+    "document": document,
     "attribute": lambda scope: scope.attribute,
     "variable": lambda scope: scope.variable,
     "error": lambda scope: scope.error,

@@ -32,5 +32,10 @@ class Scope(Protocol):
         """Return the error as `{Code, Description}`, null where there is none."""
 
 
+def document(scope: Scope) -> Any:
+    """Return the payload as expressions take members of it."""
+    return scope.document
+
+
 Evaluate = Callable[[Scope], Any]
 """A part of an expression, ready to be evaluated."""

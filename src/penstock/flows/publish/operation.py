@@ -143,6 +143,5 @@ class _Publishes(BoundStep):
             if isinstance(receipt, Fault):
                 failed.append((message, receipt))
             else:
-                attribute = {**message.attribute, **receipt}
-                found.append(message.changed(attribute=attribute, error=None))
+                found.append(message.published(receipt))
         return Attempt(found, failed)

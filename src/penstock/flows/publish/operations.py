@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
@@ -93,14 +94,14 @@ class KafkaPublish(Operation):
 
     def fields(self) -> Fields:
         """Return what makes a record."""
-        topic, value = self.topic.evaluator(), self.value.evaluator()
+        topic, value = _topic(self.topic), self.value.evaluator()
         key = self.key.evaluator() if self.key else None
         partition = self.partition.evaluator() if self.partition else None
         headers = _headers(self.headers)
 
         def make(message: Message) -> dict[str, Any]:
             return {
-                "topic": topic_name(str(topic(message))),
+                "topic": topic(message),
                 "value": bytes_of(value(message)),
                 "key": None if key is None else bytes_of(key(message)),
                 "partition": None if partition is None else _partition(str(partition(message))),
@@ -112,6 +113,15 @@ class KafkaPublish(Operation):
     def target(self) -> str:
         """Return the topic."""
         return self.topic.given
+
+
+def _topic(given: Template) -> Callable[[Message], str]:
+    """Return what makes the topic; one that no message changes was checked with the definition."""
+    if given.is_plain:
+        plain = given.text(None)
+        return lambda _message: plain
+    text = given.evaluator()
+    return lambda message: topic_name(str(text(message)))
 
 
 def _partition(text: str) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from penstock.errors import TerminalError
+from penstock.errors import TerminalError, TransientError
 from penstock.flows.error_codes import Fault
 from penstock.flows.message import Message
 from penstock.flows.running.systems import Systems
@@ -40,6 +40,8 @@ class DeadLetter:
     from_step: str
     # The steps that the message went through before, in their order.
     trail: tuple[str, ...] = ()
+    # The numbers of the messages of the batch that a step `join` made this one of.
+    joined: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class TraceEntry:
     error: dict[str, str] | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Outcome:
     """What became of one message: `done`, `filtered`, `joined`, `handled` or `failed`."""
 
@@ -71,6 +73,14 @@ class FlowStoppedError(TerminalError):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(f"the flow stops at {failure.step}: {failure.fault}")
+
+
+class FlowWaitsError(TransientError):
+    """A system is unavailable: the batch is not confirmed, and is run again until it is back."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(f"the flow waits at {failure.step}: {failure.fault}")
 
 
 class _Passage:
@@ -97,6 +107,8 @@ class FlowRun:
         self.escalated: list[Failure] = []
         # How many parts of a split message failed, by the place of that message.
         self.failed_parts: Counter[tuple[int, ...]] = Counter()
+        # Of which messages of the batch those are made that a step `join` made, by their numbers.
+        self._joined: dict[int, frozenset[int]] = {}
         # Which messages went into which step: looked at only where one fails.
         self._passages: list[_Passage] = []
 
@@ -122,6 +134,16 @@ class FlowRun:
     def passed(self, step: str, messages: Sequence[Message]) -> None:
         """Note that messages went into a step."""
         self._passages.append(_Passage(step, messages))
+
+    def joined(self, into: Message, messages: Sequence[Message]) -> None:
+        """Note that one message was made of these."""
+        number = into.place[0]
+        for message in messages:
+            other = message.place[0]
+            if other != number:
+                self.ended(message, "joined")
+            of = self._joined.get(other, frozenset((other,)))
+            self._joined[number] = self._joined.get(number, frozenset()) | of
 
     def lost_part(self, message: Message) -> None:
         """Note that a part of a split message will not come to its `join`."""
@@ -150,7 +172,9 @@ class FlowRun:
         outcome.status = "failed"
         self.lost_part(message)
         trail = tuple(each.step for each in self._passages if message.place[0] in each.numbers)
-        letter = DeadLetter(outcome.message, message, failure.fault.document, failure.step, trail)
+        joined = self._joined.get(message.place[0], frozenset())
+        error = failure.fault.document
+        letter = DeadLetter(outcome.message, message, error, failure.step, trail, joined)
         outcome.dead_letters.append(letter)
 
     @contextmanager

@@ -33,6 +33,7 @@ class FlowStep(Step):
 
     flow: Flow = Field(description="The flow.")
     connection: Connection = Field(description="The cluster of operations that name none.")
+    source: Connection = Field(description="The cluster of the trigger, and of the dead letters.")
     run: str = Field(
         default_factory=lambda: uuid4().hex,
         description="What distinguishes the clients of this run from those of an earlier one.",
@@ -42,9 +43,11 @@ class FlowStep(Step):
         """Return the outcome of each record."""
         from penstock.flows.spark.record_batches import RESULT, FlowBatches  # noqa: PLC0415 - an extra
 
-        batches = FlowBatches(self.flow, self.connection, self.run)
+        batches = FlowBatches(self.flow, self.connection, self.source, self.run)
         trigger = trigger_source(self.flow)
-        needed = rows.select("value", "topic", "partition", "offset", *trigger.columns)
+        # Time and key as the dead letters of pipelines have them.
+        names = ("value", "topic", "partition", "offset", "timestamp", "key", *trigger.columns)
+        needed = rows.select(*dict.fromkeys(names))
         return map_in_arrow(needed.coalesce(trigger.tasks), in_worker(batches, "step"), RESULT)
 
 
@@ -58,12 +61,18 @@ def flow_pipeline(flow: Flow, connection: Connection | None = None, **options: A
         "connection": trigger.placed(cluster),
         "source": trigger.source(),
         "decode": "raw",
-        "steps": [FlowStep(flow=flow, connection=own or cluster)],
+        "steps": [FlowStep(flow=flow, connection=own or cluster, source=cluster)],
         "sink": "discard",
         "dead_letters": flow.dead_letter_topic,
         **trigger.options(),
     }
     return Pipeline(**{**given, **options})
+
+
+def flow_step(pipeline: Pipeline) -> FlowStep | None:
+    """Return the step of a pipeline that is a flow; None where it is another pipeline."""
+    steps = [step for step in pipeline.steps if isinstance(step, FlowStep)]
+    return steps[0] if steps else None
 
 
 def require_partitions(flow: Flow, pipeline: Pipeline) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import gc
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,20 +12,24 @@ import pyarrow as pa
 
 from penstock.config import Connection
 from penstock.config.logs import event_logger
-from penstock.errors import TransientError
+from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.flows.compiled import CompiledFlow
+from penstock.flows.dead_letters import definition_of, letters_of
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.kafka_options import ProducerAdvanced
 from penstock.flows.error_codes import Fault
 from penstock.flows.expressions import Expression, Template
 from penstock.flows.listener.reply import refused_reply
+from penstock.flows.live.dead_letter_writer import DeadLetterWriter
 from penstock.flows.live.live_systems import LiveSystems
 from penstock.flows.message import Message
 from penstock.flows.publish.operations import KafkaPublish
-from penstock.flows.running.flow_run import DeadLetter, RunResult, shown
+from penstock.flows.running.flow_run import DeadLetter as FailedMessage
+from penstock.flows.running.flow_run import RunResult
 from penstock.flows.running.systems import PublishRequest
 from penstock.flows.spark.trigger_source import TriggerSource
 from penstock.flows.spark.trigger_sources import trigger_source
+from penstock.pipeline.derived_names import TASK_BATCH
 
 log = event_logger(__name__)
 _PLACE = ("topic", "partition", "offset")
@@ -37,17 +42,31 @@ _SCHEMA = pa.schema(
         ("status", pa.string()),
     ]
 )
-# The compiled flows of a worker process, with their clients, by name: Spark uses the process for the
-# next batch, too. A flow that was started again may have other secrets: it replaces its predecessor.
-_open: dict[str, OpenFlow] = {}
 
 
 class OpenFlow(NamedTuple):
-    """A flow in a worker process."""
+    """A flow in a worker process, with its clients."""
 
     run: str
     compiled: CompiledFlow
     live: LiveSystems
+    letters: DeadLetterWriter
+
+    @classmethod
+    def of(cls, flow: Flow, connection: Connection, source: Connection, run: str) -> OpenFlow:
+        """Return a flow; its clients connect when they are first used."""
+        letters = DeadLetterWriter(source, flow.dead_letter_topic)
+        return cls(run, CompiledFlow(flow), LiveSystems(connection), letters)
+
+    def close(self) -> None:
+        """Close the clients."""
+        self.live.close()
+        self.letters.close()
+
+
+# The compiled flows of a worker process, with their clients, by name: Spark uses the process for the
+# next batch, too. A flow that was started again may have other secrets: it replaces its predecessor.
+_open: dict[str, OpenFlow] = {}
 
 
 @dataclass(frozen=True)
@@ -56,37 +75,47 @@ class FlowBatches:
 
     flow: Flow
     connection: Connection
+    source: Connection
     run: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the flow over each batch; its rows are the outcomes of the records."""
         trigger = trigger_source(self.flow)
-        _, compiled, live = self._opened()
+        opened = self._opened()
         for batch in batches:
-            result = compiled.run(messages_of(batch, trigger), live.systems())
-            self._write_dead_letters(result.dead_letters, live)
-            self._write_replies(trigger.replies(result), live)
+            with _without_collector():
+                messages = messages_of(batch, trigger)
+                result = opened.compiled.run(messages, opened.live.systems())
+            if failed := result.dead_letters:
+                self._write_dead_letters(failed, batch, opened.letters)
+            self._write_replies(trigger.replies(result), opened.live)
             yield _rows(batch, result)
 
     def _opened(self) -> OpenFlow:
         known = _open.get(self.flow.name)
         if known is not None and known.run != self.run:
-            known.live.close()
+            known.close()
             known = None
         if known is None:
-            known = OpenFlow(self.run, CompiledFlow(self.flow), LiveSystems(self.connection))
+            known = OpenFlow.of(self.flow, self.connection, self.source, self.run)
             _open[self.flow.name] = known
         return known
 
-    def _write_dead_letters(self, letters: Sequence[DeadLetter], live: LiveSystems) -> None:
+    def _write_dead_letters(
+        self, failed: Sequence[FailedMessage], batch: pa.RecordBatch, writer: DeadLetterWriter
+    ) -> None:
         """Write the dead letters; where that is not possible the batch fails, and is run again."""
-        if not letters:
-            return
-        topic = self.flow.dead_letter_topic
-        requests = [PublishRequest(dead_letter_record(letter, topic)) for letter in letters]
-        for receipt in live.publish("dead_letters", _to(topic), requests):
-            if isinstance(receipt, Fault):
-                raise TransientError(f"dead letters cannot be written to {topic}: {receipt}")
+        epoch, number = _batch_of_task()
+
+        def record(row: int) -> DeadLetter:
+            names = ("topic", "partition", "offset", "timestamp", "key", "value")
+            given: dict[str, Any] = {name: batch.column(name)[row].as_py() for name in names}
+            own = batch.column("headers")[row].as_py() if "headers" in batch.schema.names else None
+            given["headers"] = [(each["key"], each["value"]) for each in own or ()]
+            given |= {"pipeline": self.flow.name, "epoch": epoch, "batch": number}
+            return DeadLetter(stage="step", **given)
+
+        writer.write(letters_of(failed, record, definition_of(self.flow)))
 
     def _write_replies(self, replies: Sequence[PublishRequest], live: LiveSystems) -> None:
         """Write results for those who wait for them.
@@ -111,6 +140,27 @@ class FlowBatches:
             live.publish("replies", to, refused)
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Look for cycles once a batch: among ten thousand messages it takes a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _batch_of_task() -> tuple[int, int]:
+    """Return epoch and number of the batch: a record that fails in another batch is another letter."""
+    from pyspark import TaskContext  # noqa: PLC0415 - tests call this without Spark
+
+    context = TaskContext.get()
+    epoch, _, number = ((context and context.getLocalProperty(TASK_BATCH)) or "0 0").partition(" ")
+    return int(epoch), int(number)
+
+
 def _to(topic: str) -> KafkaPublish:
     return KafkaPublish(
         topic=Template(topic), value=Expression("payload"), producer=ProducerAdvanced(acks="all")
@@ -119,19 +169,19 @@ def _to(topic: str) -> KafkaPublish:
 
 def messages_of(batch: pa.RecordBatch, trigger: TriggerSource) -> list[Message]:
     """Return the records of a batch as messages: the value is the payload."""
-    places, more = _dicts(batch, _PLACE), _dicts(batch, trigger.columns)
+    places, payloads = _dicts(batch, _PLACE), batch.column("value").to_pylist()
+    if trigger.columns:
+        more = map(trigger.attributes, _dicts(batch, trigger.columns))
+        places = [{**each, **place} for each, place in zip(more, places, strict=True)]
     return [
-        Message(payload, {**trigger.attributes(record), **place})
-        for payload, place, record in zip(
-            batch.column("value").to_pylist(), places, more, strict=True
-        )
+        Message(payload, attribute, place=(number,))
+        for number, (payload, attribute) in enumerate(zip(payloads, places, strict=True))
     ]
 
 
 def _dicts(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any]]:
     columns = [_values(batch, name) for name in names]
-    rows = zip(*columns, strict=True) if columns else [()] * batch.num_rows
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
@@ -140,29 +190,6 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     values: list[Any] = column.to_pylist()
     return values
-
-
-def dead_letter_record(letter: DeadLetter, topic: str) -> dict[str, Any]:
-    """Return a dead letter as a record: the original value, and headers that say what happened.
-
-    `penstock.flow.message` has the message at the step that failed: fixed, it is replayed from there.
-    """
-    origin = letter.original.attribute
-    headers = {
-        "penstock.flow.code": letter.error["Code"],
-        "penstock.flow.description": letter.error["Description"],
-        "penstock.flow.step": letter.from_step,
-        "penstock.flow.trail": ", ".join(letter.trail),
-        "penstock.flow.message": json.dumps(shown(letter.message.shown())),
-        **{f"penstock.{name}": str(origin[name]) for name in _PLACE if name in origin},
-    }
-    return {
-        "topic": topic,
-        "key": None,
-        "value": letter.original.payload,
-        "partition": None,
-        "headers": [(name, value.encode("utf-8", "replace")) for name, value in headers.items()],
-    }
 
 
 def _rows(batch: pa.RecordBatch, result: RunResult) -> pa.RecordBatch:

@@ -172,9 +172,7 @@ class _Join(BoundStep):
         first, step = group.messages[0], self._step
         base = first if step.limits else first.parent or first
         complete = group.is_complete if step.limits else not run.failed_parts[base.place]
-        for message in group.messages:
-            if message.place[0] != base.place[0]:
-                run.ended(message, "joined")
+        run.joined(base, group.messages)
         join = {"count": len(group.values), "complete": complete}
         made = base.changed(
             payload=group.values, attribute={**base.attribute, "join": join}, error=None

@@ -92,7 +92,7 @@ class MapStep(FlowStep):
             made = self.template.evaluator()
         assert made is not None  # noqa: S101 - one of both is given
         evaluate = made
-        return EachMessage(lambda message: message.changed(payload=evaluate(message)))
+        return EachMessage(lambda message: message.with_payload(evaluate(message)))
 
     def summary(self) -> str:
         """Return the expression or the text."""

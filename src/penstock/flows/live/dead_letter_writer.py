@@ -1,0 +1,64 @@
+"""Writes the dead letters of flows: whole, or as Kafka takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.config import Connection
+from penstock.engine.dead_letters.letter import DeadLetter, as_headers
+from penstock.errors import TransientError
+from penstock.flows.dead_letters import Forms
+from penstock.flows.definition.kafka_options import ProducerAdvanced
+from penstock.flows.error_codes import Fault
+from penstock.flows.expressions import Template
+from penstock.flows.live.kafka_publisher import KafkaPublisher
+from penstock.flows.publish.operations import KafkaPublish
+from penstock.flows.running.systems import PublishRequest
+
+_REFUSED = "KAFKA:REFUSED"
+# The topic has a limit, which is that of the records of the source with space for the headers.
+_LARGEST = 1_000_000_000
+
+
+class DeadLetterWriter:
+    """One producer for the topic of the dead letters."""
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        producer = ProducerAdvanced(acks="all", max_message_bytes=_LARGEST)
+        self._operation = KafkaPublish(topic=Template(topic), producer=producer)
+        self._topic = topic
+        self._kafka = KafkaPublisher(connection)
+
+    def write(self, letters: Sequence[Forms]) -> None:
+        """Return when Kafka has all of them; raise where it does not take one in any form."""
+        refused = self._refused([letter.whole for letter in letters])
+        for number in refused:
+            # Kafka refuses a letter with the others of its batch: now each is alone.
+            if not self._refused([letters[number].whole]):
+                continue
+            if why := self._refused([*letters[number].short]):
+                raise self._failure(next(iter(why.values())))
+
+    def close(self) -> None:
+        """Close the producer."""
+        self._kafka.close()
+
+    def _refused(self, letters: Sequence[DeadLetter]) -> dict[int, Fault]:
+        """Write letters; return which of them Kafka refused, by number."""
+        if not letters:
+            return {}
+        requests = [PublishRequest(self._record(letter)) for letter in letters]
+        receipts = enumerate(self._kafka.publish(self._operation, requests))
+        faults = {number: each for number, each in receipts if isinstance(each, Fault)}
+        if away := [fault for fault in faults.values() if fault.code != _REFUSED]:
+            raise self._failure(away[0])
+        return faults
+
+    def _record(self, letter: DeadLetter) -> dict[str, Any]:
+        headers = as_headers(letter)
+        record = {"key": letter.key, "value": letter.value, "headers": headers}
+        return {"topic": self._topic, "partition": None, **record}
+
+    def _failure(self, fault: Fault) -> TransientError:
+        return TransientError(f"dead letters cannot be written to {self._topic!r}: {fault}")
