@@ -17,7 +17,7 @@ from penstock import engine
 from penstock.config.logs import event_logger
 from penstock.engine import Done, Progress, Running, State
 from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
-from penstock.engine.restart_reason import restart_reason
+from penstock.engine.restart_reason import most_failures, restart_reason
 from penstock.engine.running import pause_before
 from penstock.engine.session import lost_session, spark_session
 from penstock.engine.shipping import shipped
@@ -242,7 +242,8 @@ class ImportRunning:
         if isinstance(error, (ConfigError, FencedError)):
             return None
         away = isinstance(error, TransientError)
-        if not away and (self._once or self._failures >= self.pipeline.restart.limit):
+        most = most_failures(error, self.pipeline.restart)
+        if not away and (self._once or self._failures >= most):
             return None
         self._in_a_row += 1
         self._failures += not away
