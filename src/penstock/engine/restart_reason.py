@@ -53,8 +53,8 @@ _KINDS = {
 def most_failures(error: PenstockError, restart: Restart) -> int:
     """Return how many failures in a row are followed by a restart.
 
-    Java that dies takes every pipeline of its process with it, which says nothing about one of them: those
-    that are not restarted after failures, as most connectors, are restarted after this one as others are.
+    Java that dies takes every pipeline of its process with it, which says nothing about one of them:
+    those that failures do not restart, as most connectors, are restarted after this one as others are.
 
     >>> none = Restart(limit=0)
     >>> most_failures(PipelineFailedError("no column 'n'"), none)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -128,15 +128,20 @@ class Places:
 
     # -- what is there
 
+    @property
+    def _readers(self) -> dict[str, Callable[[], Counter[int]]]:
+        """How to count each record in the places that have it once."""
+        return {
+            "lines": lambda: Counter(map(int, self._values("lines"))),
+            "structs": lambda: Counter(int(each["line"]) for each in self._payloads("structs")),
+            "rows": lambda: Counter(each["n"] for each in self._payloads(f"{self.word}_in")),
+            "table": lambda: Counter(map(int, self._table())),
+            "lake": lambda: Counter(map(int, self._lake())),
+        }
+
     def exact(self) -> dict[str, Counter[int]]:
         """Count each record in the places that have it once."""
-        return {
-            "lines": Counter(map(int, self._values("lines"))),
-            "structs": Counter(int(each["line"]) for each in self._payloads("structs")),
-            "rows": Counter(each["n"] for each in self._payloads(f"{self.word}_in")),
-            "table": Counter(map(int, self._table())),
-            "lake": Counter(map(int, self._lake())),
-        }
+        return {name: read() for name, read in self._readers.items()}
 
     def copied(self) -> set[int]:
         """Return the records in the file of the sink; a kill may leave the beginning of a line in it."""
@@ -146,7 +151,7 @@ class Places:
     def has(self, count: int) -> bool:
         """Return whether that many records are in every place."""
         return len(self.copied()) >= count and all(
-            len(found) >= count for found in self.exact().values()
+            len(read()) >= count for read in self._readers.values()
         )
 
     def _values(self, topic: str) -> Iterator[bytes]:
