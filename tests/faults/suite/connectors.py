@@ -221,3 +221,8 @@ class ConnectorWorkers(Workers):
     @property
     def names(self) -> list[str]:
         return list(self.places.configs())
+
+    def _chosen(self) -> int:
+        """Choose a worker that has something to lose."""
+        busy = [n for n, each in enumerate(self.processes) if self._held_by(each.pid)]
+        return self.dice.choice(busy) if busy else super()._chosen()
