@@ -67,7 +67,7 @@ def test_each_record_of_connectors_is_there_once_whatever_happens_to_the_workers
                 eventually(lambda: places.has(1), timeout=PATIENCE, every=0.5)
                 for event in events:
                     workers.perform(event)
-                    # They work again: what was there by now is in every place.
+                    # They work again: all records so far are in every place.
                     eventually(partial(places.has, growth.sent), timeout=PATIENCE, every=0.5)
             eventually(lambda: places.has(growth.sent), timeout=2 * PATIENCE, every=1)
             workers.stop()

@@ -1,4 +1,4 @@
-"""Source and sink connectors on workers that are bounced: their load, and what is in each place then.
+"""Source and sink connectors on workers that are bounced: their load, and the records in each place then.
 
 Lines of a file go into a topic and from there into a file, and as structs into another topic and from
 there into a table and a table of Iceberg. Rows of a table go into a third topic. A record is a number.
@@ -126,7 +126,7 @@ class Places:
         for of in ("lines", "structs", f"{self.word}_in"):
             fill(self.connection, self.topic(of), [])
 
-    # -- what is there
+    # -- the records in each place
 
     @property
     def _readers(self) -> dict[str, Callable[[], Counter[int]]]:
