@@ -97,6 +97,7 @@ CASES: dict[str, Case] = {
     "startup": _startup,
     "memory": _memory,
     "sinks": _sinks,
+    "connectors": _alone("connectors"),
     "jobs": _alone("jobs"),
     "formats": _with_broker("format_decodes"),
     "latency": _latency,

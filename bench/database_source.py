@@ -87,10 +87,10 @@ class Stage:
         """Time the work into a fresh topic, then see that every row is there."""
 
         def turn() -> float:
-            topic = f"{side}-{next(self._numbers)}"
             # The first turn is the warm-up, with a tenth of the rows.
             few = side not in self._warm
             self.table, self.rows = (FEW, self._all // 10) if few else (TABLE, self._all)
+            topic = f"{side}-{next(self._numbers)}-{self.table}"
             self._warm.add(side)
             with Admin(self.connection) as admin:
                 admin.create_topic(topic, PARTITIONS)

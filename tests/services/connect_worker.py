@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
@@ -30,15 +31,24 @@ logger.config.name = org.apache.kafka.common.config
 logger.config.level = warn
 """
 _TOPICS = ("config", "offset", "status")
+FILE = {"file": ("connect-file",)}
+"""Kafka's file connectors."""
+JDBC = {"jdbc": ("connect-jdbc", "postgresql")}
+"""Debezium's JDBC sink, with the driver of PostgreSQL."""
 
 
 class ConnectWorker:
-    """A cluster of one worker with Kafka's file connectors, on the test's broker. A context manager."""
+    """A cluster of one worker, on the test's broker. A context manager.
 
-    def __init__(self, brokers: str, group: str) -> None:
+    `plugins` are names of folders, and the groups of jars in each: their classes are kept apart.
+    """
+
+    def __init__(
+        self, brokers: str, group: str, plugins: Mapping[str, tuple[str, ...]] = FILE
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-connect-"))
         (self.port,) = free_ports(1)
-        self._settings = self._made_settings(brokers, group)
+        self._settings = self._made_settings(brokers, group, self._laid_out(plugins))
         self._child: Child | None = None
 
     @property
@@ -70,11 +80,15 @@ class ConnectWorker:
         except (HTTPError, URLError, ConnectionError, TimeoutError):
             return False
 
-    def _made_settings(self, brokers: str, group: str) -> dict[str, str]:
-        plugins = self.folder / "plugins" / "file"
-        plugins.mkdir(parents=True)
-        for jar in fetch("connect-file"):
-            (plugins / jar.name).symlink_to(jar)
+    def _laid_out(self, plugins: Mapping[str, tuple[str, ...]]) -> Path:
+        folder = self.folder / "plugins"
+        for name, groups in plugins.items():
+            (folder / name).mkdir(parents=True)
+            for jar in (jar for group in groups for jar in fetch(group)):
+                (folder / name / jar.name).symlink_to(jar)
+        return folder
+
+    def _made_settings(self, brokers: str, group: str, plugins: Path) -> dict[str, str]:
         stored = {f"{each}.storage.topic": f"{group}-{each}" for each in _TOPICS}
         copies = {f"{each}.storage.replication.factor": "1" for each in _TOPICS}
         return {
@@ -82,7 +96,7 @@ class ConnectWorker:
             "group.id": group,
             "listeners": self.url,
             "plugin.discovery": "service_load",
-            "plugin.path": str(plugins.parent),
+            "plugin.path": str(plugins),
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "offset.storage.partitions": "1",

@@ -19,12 +19,12 @@ from penstock.errors import ConfigError
 from penstock.formats.connect.converter_options import ConverterOptions
 from penstock.formats.connect.schema import Schema
 from penstock.pipeline import FAILED, ORIGIN, Decode, Source
+from penstock.pipeline.header_column import HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "headers", "key", "value")
-_HEADERS = "array<struct<key:string,value:binary>>"
 _NOT_JSON = "it is not JSON: the converter has schemas.enable=false, and reads any JSON value"
 
 
@@ -174,18 +174,18 @@ class BoundConnectDecode(ArrowDecode):
         return records.withColumns(marks) if marks else records
 
     def _records(self, records: DataFrame, more: Sequence[str]) -> DataFrame:
-        if "headers" not in records.columns:
-            records = records.withColumn("headers", f.lit(None).cast(_HEADERS))
         marked = self._marked(with_origin(records) if more else records)
         kept = [
             name
             for name in (*RECORD_COLUMNS, *more)
-            if name not in self._parts or not self._parts[name].make
+            if name in marked.columns and (name not in self._parts or not self._parts[name].make)
         ]
         if self._in_python:
             staged = self._decoded(marked, {name: name for name in kept})
         else:
             staged = self._staged_in_spark(marked, kept)
+        if "headers" not in kept:
+            staged = staged.withColumn("headers", f.lit(None).cast(HEADERS))
         names = (*RECORD_COLUMNS, *more)
         return staged.select(*map(self._column, names), f.col(FAILED))
 

@@ -23,6 +23,7 @@ from penstock.decode.kernels.outcome import Decoded, Failure, Kernel, in_parts
 from penstock.error_frame import in_worker
 from penstock.errors import ConfigError
 from penstock.pipeline import FAILED, ORIGIN, Decode
+from penstock.pipeline.header_column import with_empty_headers, with_null_headers
 from penstock.pipeline.registry import AnyKeyDecode
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class ArrowDecode(Decode):
         wanted = list(dict.fromkeys([*read, *kept.values()]))
         if TOMBSTONE in wanted:
             records = records.withColumn(TOMBSTONE, f.col("value").isNull())
-        needed = records.select(*wanted)
+        needed = with_empty_headers(records.select(*wanted))
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             kernel = make()
@@ -104,7 +105,9 @@ class ArrowDecode(Decode):
                 for part, decoded in in_parts(kernel, batch):
                     yield from _rows(decoded, part, kept)
 
-        return needed.mapInArrow(in_worker(run, "decode"), self._output(records, kept))
+        rows = needed.mapInArrow(in_worker(run, "decode"), self._output(records, kept))
+        own = next((column for column, name in kept.items() if name == "headers"), None)
+        return rows if own is None else with_null_headers(rows, own)
 
     def failures(self, records: DataFrame) -> DataFrame:
         """Return the complete failed records with their errors."""
@@ -118,7 +121,8 @@ class ArrowDecode(Decode):
                 for part, decoded in in_parts(kernel, batch):
                     yield _failed(decoded.failures, part)
 
-        return records.mapInArrow(in_worker(run, "decode"), schema)
+        made = with_empty_headers(records).mapInArrow(in_worker(run, "decode"), schema)
+        return with_null_headers(made)
 
     def traced(self, records: DataFrame) -> DataFrame:
         """Return the rows with their origin."""

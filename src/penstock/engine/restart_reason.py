@@ -6,6 +6,7 @@ from enum import Enum
 
 from penstock.engine.topic_watcher import MovedError
 from penstock.errors import PenstockError, PipelineFailedError, SchemaChangedError, TransientError
+from penstock.pipeline.definition import Restart
 
 
 class RestartReason(str, Enum):
@@ -47,3 +48,20 @@ _KINDS = {
     JavaDiedError: RestartReason.JAVA_DIED,
     TransientError: RestartReason.UNAVAILABLE,
 }
+
+
+def most_failures(error: PenstockError, restart: Restart) -> int:
+    """Return how many failures in a row are followed by a restart.
+
+    Java that dies takes every pipeline of its process with it, which says nothing about one of them:
+    those that failures do not restart, as most connectors, are restarted after this one as others are.
+
+    >>> none = Restart(limit=0)
+    >>> most_failures(PipelineFailedError("no column 'n'"), none)
+    0
+    >>> most_failures(JavaDiedError("killed by signal 9"), none)
+    5
+    """
+    return (
+        max(restart.limit, Restart().limit) if isinstance(error, JavaDiedError) else restart.limit
+    )

@@ -16,7 +16,7 @@ from penstock.engine.bindings import Bindings
 from penstock.engine.lag import LagMonitor
 from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
 from penstock.engine.progress import Progress, State
-from penstock.engine.restart_reason import restart_reason
+from penstock.engine.restart_reason import most_failures, restart_reason
 from penstock.engine.session import lost_session
 from penstock.engine.state_dir import locked, state_folder
 from penstock.engine.topic_watcher import MovedError
@@ -280,7 +280,7 @@ class Running:
             return False
         if isinstance(error, TransientError):
             return True
-        return not self._once and self._failures < self.pipeline.restart.limit
+        return not self._once and self._failures < most_failures(error, self.pipeline.restart)
 
     def _note(self, error: PenstockError, wait: float) -> None:
         away = isinstance(error, TransientError)

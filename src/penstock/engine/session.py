@@ -107,9 +107,14 @@ def _java_sessions(session: SparkSession) -> Any:
 
 
 def _was_stopped() -> bool:
-    """Return whether Spark ended in a running Java process: a cluster may end an application."""
+    """Return whether Spark ended, also in a running Java process: a cluster may end an application."""
     context: Any = SparkContext._active_spark_context
-    return context is not None and bool(context._jsc.sc().isStopped())
+    try:
+        return context is not None and bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        if java_death() is None:
+            raise
+        return True  # it died just now
 
 
 def _forget_dead(jvm: Jvm) -> None:

@@ -13,11 +13,13 @@ from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 from penstock import engine
 from penstock.config.logs import event_logger
 from penstock.engine import Done, Progress, Running, State
 from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
-from penstock.engine.restart_reason import restart_reason
+from penstock.engine.restart_reason import most_failures, restart_reason
 from penstock.engine.running import pause_before
 from penstock.engine.session import lost_session, spark_session
 from penstock.engine.shipping import shipped
@@ -107,9 +109,23 @@ class ImportRunning:
     def _opened(self, plan: ImportPlan) -> Rounds | Listening:
         """Return what imports: rounds on Spark, or a listener of this process, which needs no Spark."""
         if not isinstance(plan.source, ListeningImport):
-            self._session()
+            self._begin_session()
             return Rounds(self.pipeline.name, plan, self._connection, self._session)
         return Listening(plan, plan.source, self._connection, lambda: self._intake.was_full)
+
+    def _begin_session(self) -> None:
+        """Get Spark's session; Java that dies meanwhile is no reason to fail, as it is not later."""
+        while True:
+            try:
+                self._session()
+            except (Py4JError, ConnectionError) as raised:
+                error = lost_session(raised, self.pipeline.name)
+                if (wait := self._after(error)) is None:
+                    raise error from raised
+                time.sleep(wait)
+            else:
+                self._error, self._in_a_row, self._failures = None, 0, 0
+                return
 
     def __enter__(self) -> ImportRunning:
         return self
@@ -242,7 +258,8 @@ class ImportRunning:
         if isinstance(error, (ConfigError, FencedError)):
             return None
         away = isinstance(error, TransientError)
-        if not away and (self._once or self._failures >= self.pipeline.restart.limit):
+        most = most_failures(error, self.pipeline.restart)
+        if not away and (self._once or self._failures >= most):
             return None
         self._in_a_row += 1
         self._failures += not away

@@ -23,7 +23,7 @@ from penstock.kafka.handle import Handle
 from penstock.kafka.kafka_errors import code_of
 from penstock.kafka.offsets import LATEST, NO_GROUP, PartitionOffsets
 from penstock.pipeline.importing import POSITIONS, Place, Position, key_of
-from penstock.retry import retry
+from penstock.retry import retry, wait_for
 
 TOPIC = POSITIONS
 SHORT = {"transaction.timeout.ms": 30_000, "message.timeout.ms": 20_000}
@@ -35,6 +35,7 @@ _SUSPECT = 2.0
 _ANSWER = 10.0
 _AT_ONCE = 10_000
 _PAUSE = 0.2
+_KNOWN_WITHIN = 5.0
 # How long a broker that has just started may not know its topics.
 _STARTING = 30.0
 _UNKNOWN = (
@@ -106,7 +107,8 @@ def ensure_topic(
     try:
         admin.create_topic(name, partitions, config=config)
     except PenstockError:
-        if not admin.topic_ids([name]):
+        # One that another process has just made is known to its controller first.
+        if not wait_for(lambda: admin.topic_ids([name]), within=_KNOWN_WITHIN, every=0.1):
             raise
     return True
 

@@ -318,3 +318,49 @@ def test_a_schema_that_changes_while_it_runs_adds_columns(
         send(connection, unique, (None, envelope(newer, {"id": 2, "extra": "e"})))
         expected = [(1, "n", None, 0), (2, None, "e", 1)]
         eventually(lambda: rows("id, note, extra, __connect_offset") == expected, timeout=60)
+
+
+def test_a_sink_reads_topics_that_match_later(
+    connection: Connection, unique: str, definition: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.txt"
+    config = {"connector.class": "FileStreamSink", "topics.regex": f"{unique}-in-.*"}
+    fill(connection, f"{unique}-in-a", ["a 1"])
+    with imports.start(definition({**config, "file": str(out)})):
+        eventually(lambda: out.exists() and out.read_text() == "a 1\n", timeout=60)
+        fill(connection, f"{unique}-other", ["other"])
+        fill(connection, f"{unique}-in-b", ["b 1", "b 2"])
+        fill(connection, f"{unique}-in-a", ["a 2"])
+        expected = ["a 1", "a 2", "b 1", "b 2"]
+        eventually(lambda: sorted(out.read_text().splitlines()) == expected, timeout=60)
+
+
+def test_a_source_reads_tables_that_are_created_later(
+    connection: Connection, unique: str, definition: Any, tmp_path: Path
+) -> None:
+    config = {
+        "connector.class": "JdbcSource",
+        "connection.url": f"jdbc:sqlite:{tmp_path}/shop.db",
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "topic.prefix": f"{unique}-",
+        "poll.interval.ms": "100",
+        **PLAIN_JSON,
+    }
+
+    def create(table: str, *ids: int) -> None:
+        with sqlite3.connect(tmp_path / "shop.db") as database:
+            database.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY)")
+            database.executemany(f"INSERT INTO {table} VALUES (?)", [(each,) for each in ids])
+        fill(connection, f"{unique}-{table}", [])
+
+    def ids(table: str) -> list[int]:
+        records = read_all(connection, f"{unique}-{table}")
+        return [json.loads(record.value)["id"] for record in records]
+
+    create("orders", 1)
+    with imports.start(definition(config)):
+        eventually(lambda: ids("orders") == [1], timeout=60)
+        create("items", 7, 8)
+        eventually(lambda: ids("items") == [7, 8], timeout=60)
+    assert ids("orders") == [1]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from tests.services.connect_worker import ConnectWorker
+from psycopg.errors import UndefinedTable
+from tests.services.connect_worker import FILE, JDBC, ConnectWorker
+from tests.services.postgres import PASSWORD, Postgres
 
 from penstock import Connection
 from penstock.cli import main
@@ -34,7 +37,7 @@ STRINGS = {
 
 @pytest.fixture
 def there(connection: Connection, unique: str) -> Iterator[ConnectWorker]:
-    with ConnectWorker(connection.brokers, f"{unique}-connect") as worker:
+    with ConnectWorker(connection.brokers, f"{unique}-connect", FILE | JDBC) as worker:
         yield worker
 
 
@@ -120,24 +123,64 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+@dataclass(frozen=True)
+class Table:
+    """The table of a JDBC sink: each line of the topic as a row."""
+
+    postgres: Postgres
+    name: str
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Return the keys of Debezium's sink, with `_` for the dots."""
+        return {
+            "connector_class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+            "connection_url": f"jdbc:postgresql://{self.postgres.host}:{self.postgres.port}/penstock",
+            "connection_username": "penstock",
+            "connection_password": PASSWORD,
+            "collection_name_format": self.name,
+            "schema_evolution": "basic",
+            "transforms": "row",
+            "transforms_row_type": "org.apache.kafka.connect.transforms.HoistField$Value",
+            "transforms_row_field": "line",
+        }
+
+    def lines(self) -> list[str]:
+        with self.postgres.connect() as session:
+            try:
+                found = session.execute(f"SELECT line FROM {self.name}").fetchall()
+            except UndefinedTable:
+                return []
+        return [line for (line,) in found]
+
+
 @pytest.mark.timeout(900)
 def test_connectors_go_on_here_where_they_were_there(
-    there: ConnectWorker, here: str, take: Take, connection: Connection, unique: str, tmp_path: Path
+    there: ConnectWorker,
+    here: str,
+    take: Take,
+    connection: Connection,
+    unique: str,
+    postgres: Postgres,
+    tmp_path: Path,
 ) -> None:
     given, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    table = Table(postgres, unique.replace("-", "_"))
     given.touch()
-    source, sink = f"{unique}-in", f"{unique}-out"
+    source, sink, rows_sink = f"{unique}-in", f"{unique}-out", f"{unique}-rows"
     with Load(given) as load:
         created(there, source, connector_class="FileStreamSource", file=str(given), topic=unique)
         created(there, sink, connector_class="FileStreamSink", file=str(out), topics=unique)
+        created(there, rows_sink, topics=unique, **table.config)
         created(there, f"{unique}-other", connector_class="FileStreamSource", topic=unique)
-        eventually(lambda: len(lines(out)) > 60, timeout=300)
+        eventually(lambda: len(lines(out)) > 60 and len(table.lines()) > 60, timeout=300)
 
         # A report changes nothing.
         code, shown, said = take("--dry-run")
         rows = {line.split("\t")[0]: line.split("\t")[1:] for line in shown.splitlines()}
         assert (code, said) == (0, "")
         assert rows[source] == ["source", "FileStreamSource", "RUNNING", "yes", ""]
+        assert rows[rows_sink][2:] == ["RUNNING", "yes", ""]
         assert rows[f"{unique}-other"][3] == "no"
         assert "whose standard input and output no one reads" in rows[f"{unique}-other"][4]
         assert asked(f"{here}/connectors") == []
@@ -147,22 +190,23 @@ def test_connectors_go_on_here_where_they_were_there(
         assert (code, "is created here as STOPPED" in said) == (0, True)
         assert (state(here, source), state(there.url, source)) == ("STOPPED", "RUNNING")
 
-        # Both are taken over while lines are written.
-        code, _, said = take("--only", source, "--only", sink, "--stop-there")
-        assert f"{source}: it runs here; there it is STOPPED" in said
-        assert f"{sink}: it runs here; there it is STOPPED" in said
+        # All are taken over while lines are written.
+        taken = (source, sink, rows_sink)
+        code, _, said = take(*(part for name in taken for part in ("--only", name)), "--stop-there")
+        assert all(f"{name}: it runs here; there it is STOPPED" in said for name in taken), said
         assert code == 0
-        copied = len(lines(out))
-        eventually(lambda: len(lines(out)) > copied + 60, timeout=300)
+        copied, stored = len(lines(out)), len(table.lines())
+        eventually(
+            lambda: len(lines(out)) > copied + 60 and len(table.lines()) > stored + 60, timeout=300
+        )
 
-    assert [state(there.url, name) for name in (source, sink)] == ["STOPPED", "STOPPED"]
+    assert [state(there.url, name) for name in taken] == ["STOPPED"] * 3
     expected = [f"line {number}" for number in range(load.count)]
-    eventually(lambda: set(expected) <= set(lines(out)), timeout=300)
+    eventually(lambda: set(expected) <= {*lines(out)} & {*table.lines()}, timeout=300)
     assert [record.value.decode() for record in read_all(connection, unique)] == expected
-    counts = Counter(lines(out))
-    assert counts.keys() == set(expected)
     # A sink of Connect writes again what it had not committed: here it ended in order.
-    assert set(counts.values()) == {1}
+    once = dict.fromkeys(expected, 1)
+    assert (Counter(lines(out)), Counter(table.lines())) == (once, once)
     # The way back: offsets here are in the form that Connect takes.
     size = given.stat().st_size
     shown_offsets = asked(f"{here}/connectors/{source}/offsets")["offsets"]

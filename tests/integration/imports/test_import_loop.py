@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Timer
+from threading import Barrier, Timer
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from penstock.imports.positions import (
     TOPIC,
     Positions,
     create_topic,
+    ensure_topic,
     position_record,
     record_key,
     transaction_of,
@@ -405,6 +407,20 @@ def test_foreign_records_among_the_positions_are_left_out(
     with Positions(connection) as positions:
         known = positions.read(unique)
     assert (known.positions, known.claim) == ({'{"a":1}': {"n": 1}}, 0)
+
+
+def test_a_topic_that_many_create_at_once_is_refused_to_none(
+    connection: Connection, unique: str
+) -> None:
+    def create(number: int) -> None:
+        with Admin(connection) as admin:
+            start.wait()
+            ensure_topic(admin, f"{unique}-{number // 8}", 1, {})
+            assert admin.topic_ids([f"{unique}-{number // 8}"])
+
+    start = Barrier(32)
+    with ThreadPoolExecutor(32) as pool:
+        assert list(pool.map(create, range(32))) == [None] * 32
 
 
 def test_a_positions_topic_that_would_forget_is_refused(connection: Connection) -> None:

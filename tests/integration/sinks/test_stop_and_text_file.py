@@ -71,6 +71,18 @@ def test_lines_are_appended_in_their_order(
     assert path.read_text().splitlines() == [f"line {n}, \u00e4" for n in range(10)]
 
 
+def test_what_a_kill_left_of_a_line_does_not_become_the_beginning_of_the_next(
+    connection: Connection, topic: Any, pipeline: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("line 0\nlin")
+    fill(connection, topic(), ["line 1", "line 2"])
+    made = pipeline(source={"kafka": topic()}, decode="text", sink={"text_file": str(path)})
+    with start(made, once=True) as running:
+        assert running.wait(120)
+    assert path.read_text() == "line 0\nlin\nline 1\nline 2\n"
+
+
 def test_a_column_that_is_not_there_is_refused(
     connection: Connection, topic: Any, pipeline: Any, tmp_path: Path
 ) -> None:

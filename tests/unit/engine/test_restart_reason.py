@@ -54,3 +54,14 @@ def test_an_import_counts_an_outage_once_and_each_failure() -> None:
     assert running._after(PipelineFailedError("for good")) is None
 
     assert running._reasons == {"unavailable": 1, "java_died": 2}
+
+
+def test_java_that_dies_does_not_end_an_import_that_no_failure_may_restart() -> None:
+    running = ImportRunning.__new__(ImportRunning)
+    restart = Restart(limit=0, wait=0.001, longest=0.001)
+    running.pipeline = SimpleNamespace(name="p", restart=restart)  # type: ignore[assignment]
+    running._once, running._in_a_row, running._failures = False, 0, 0
+    running._reasons, running._progress = Counter(), Progress("p")
+    assert [running._after(JavaDiedError("killed")) for _ in range(6)] == [0.001] * 5 + [None]
+    running._failures = 0
+    assert running._after(PipelineFailedError("broken")) is None

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 
+from penstock.engine import session
 from penstock.engine.session import without_py4j
 
 
@@ -29,6 +33,23 @@ def test_py4j_does_not_log_that_java_is_gone(caplog: pytest.LogCaptureFixture) -
         dying.close()
         client.shutdown()
     assert [record.message for record in caplog.records] == ["of the application"]
+
+
+def test_java_that_dies_during_a_call_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise ConnectionRefusedError
+
+    process = subprocess.Popen(["sleep", "600"])
+    jvm = SimpleNamespace(process=process, death=process.poll)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=refused))
+    monkeypatch.setattr(session, "_jvm", jvm)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    monkeypatch.setattr(session, "_DYING", 0.01)
+    with pytest.raises(ConnectionRefusedError):  # it lives: this is another reason
+        session._was_stopped()
+    monkeypatch.setattr(session, "_DYING", 60.0)
+    process.kill()
+    assert session._was_stopped()
 
 
 def _close_each(server: socket.socket) -> None:

@@ -115,6 +115,7 @@ class DebeziumJdbcSink(TableSink):
         "flush.retry.delay.ms": jdbc_keys.RETRIES,
         "use.reduction.buffer": "of the rows of a key in a batch only the last one is written",
         "quote.identifiers": "names of tables and columns are always quoted",
+        "dialect.postgres.unnest.insert.enabled": "rows go to PostgreSQL by COPY",
         "dialect.sqlserver.identity.insert": "it is for SQL Server",
     }
     refused: ClassVar[KeyTable] = {

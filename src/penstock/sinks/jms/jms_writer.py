@@ -9,10 +9,10 @@ from pyspark.sql.types import MapType, StringType, StructType
 
 from penstock.errors import ConfigError
 from penstock.pipeline import Opening
+from penstock.pipeline.header_column import HEADERS
 from penstock.sinks.messages import MessageValue, MessageWriter
 from penstock.sinks.messages.outlet import Opener
 from penstock.sinks.messages.record_columns import (
-    HEADERS,
     column,
     require_columns,
     require_headers,

@@ -24,13 +24,13 @@ from penstock.encode.column_encodes import takes_one_column
 from penstock.encode.format_options import FormatChoice
 from penstock.errors import ConfigError, nearest
 from penstock.pipeline import ORIGIN
+from penstock.pipeline.header_column import HEADERS
 from penstock.pipeline.json_options import EXACT_JSON
 from penstock.pipeline.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-HEADERS = "array<struct<key:string,value:binary>>"
 _WORDS: dict[type[DataType], str] = {
     StringType: "a string",
     IntegralType: "a whole number",
@@ -71,7 +71,9 @@ class Columns(NamedTuple):
         if self.key:
             columns["key"] = column(self.key) if "key" in formats else as_bytes(rows, self.key)
         if self.headers:
-            columns["headers"] = column(self.headers).cast(HEADERS)
+            # Not null: Arrow would pass over all that are null again for each row (`header_column`).
+            headers = column(self.headers).cast(HEADERS)
+            columns["headers"] = f.coalesce(headers, f.array().cast(HEADERS))
         if self.partition:
             columns["partition"] = column(self.partition).cast("int")
         if self.topic:

@@ -13,9 +13,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.pipeline.header_column import HEADERS
 from penstock.sinks.messages import MessageValue, MessageWriter
 from penstock.sinks.messages.record_columns import (
-    HEADERS,
     column,
     require_columns,
     require_headers,

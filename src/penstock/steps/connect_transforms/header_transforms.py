@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
+from penstock.pipeline.header_column import HEADERS
 from penstock.steps.connect_transforms.header_text import header_text, literal_text, variant_text
 from penstock.steps.connect_transforms.part_transform import Transform, without_keys
 from penstock.steps.connect_transforms.record_columns import (
@@ -17,8 +18,6 @@ from penstock.steps.connect_transforms.record_columns import (
     map_part,
     refused,
 )
-
-HEADERS = "array<struct<key:string,value:binary>>"
 
 
 class InsertHeader(Transform):

@@ -18,6 +18,7 @@ from penstock.errors import ConfigError, RefusedError
 from penstock.formats.connect import Schema
 from penstock.formats.connect.arrow_types import arrow_type
 from penstock.formats.connect.converter_options import REGISTERED, ConverterOptions
+from penstock.pipeline.header_column import with_empty_headers, with_null_headers
 
 TOPIC = "topic"
 
@@ -55,7 +56,8 @@ def encoded(rows: DataFrame, parts: Mapping[str, PartEncode]) -> DataFrame:
     output = StructType(
         [StructField(f.name, BinaryType()) if f.name in parts else f for f in rows.schema]
     )
-    return rows.mapInArrow(in_worker(_Encoding(dict(parts)).run, "step"), output)
+    run = in_worker(_Encoding(dict(parts)).run, "step")
+    return with_null_headers(with_empty_headers(rows).mapInArrow(run, output))
 
 
 class _Encoding:

@@ -45,9 +45,10 @@ def rows_of(records: Records, shape: Shape) -> DataFrame:
 
 def _texts(records: Records) -> DataFrame:
     schema = records.value_schema
-    plain = _is_text(schema) or _is_bytes(schema)
-    frame = records.frame if plain else _as_texts(records, {VALUE: _STRING})
-    return frame.select(VALUE, *records.origin)
+    needed = records.frame.select(VALUE, *records.origin)
+    if _is_text(schema) or _is_bytes(schema):
+        return needed
+    return _as_texts(records, needed, {VALUE: _STRING})
 
 
 def _documents(records: Records) -> DataFrame:
@@ -57,7 +58,7 @@ def _documents(records: Records) -> DataFrame:
         if not _is_text(schema) and not _is_bytes(schema):
             nested = part == VALUE or (schema is not None and schema.type in _NESTED)
             wanted[part] = _JSON if nested else _STRING
-    frame = _as_texts(records, wanted).withColumn(KEY, _key_text(records))
+    frame = _as_texts(records, records.frame, wanted).withColumn(KEY, _key_text(records))
     # Bytes are text to them: a search index and an HTTP service take nothing else.
     return frame.select(
         *(
@@ -68,9 +69,9 @@ def _documents(records: Records) -> DataFrame:
     )
 
 
-def _as_texts(records: Records, parts: dict[str, ConverterOptions]) -> DataFrame:
+def _as_texts(records: Records, frame: DataFrame, parts: dict[str, ConverterOptions]) -> DataFrame:
     made = {n: PartEncode(options, records.schema_of(n), n) for n, options in parts.items()}
-    frame = encoded(records.frame, made)
+    frame = encoded(frame, made)
     return frame.withColumns({name: f.col(name).cast("string") for name in made}) if made else frame
 
 
