@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from penstock.errors import ConfigError, DefinitionError, TransientError
 from penstock.imports.files import FilesImport
 from penstock.imports.files.watched_file import WatchedFile
 from penstock.pipeline import Pipeline
-from penstock.pipeline.importing import BadRecord, Position, key_of
+from penstock.pipeline.importing import BadRecord, Position, UnreadableError, key_of
 
 
 class Import:
@@ -391,8 +393,32 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
 
 def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     files = Import(tmp_path / "later")
-    with pytest.raises(TransientError, match="is not there"):
+    with pytest.raises(UnreadableError, match="is not there"):
         files.round()
+    (tmp_path / "later").touch()
+    with pytest.raises(UnreadableError, match="later cannot be read: Not a directory; change that"):
+        files.round()
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[int]:
+    """Another user than root, who reads everything."""
+    own = os.geteuid()
+    if own == 0:
+        os.seteuid(65534)
+    yield os.geteuid()
+    os.seteuid(own)
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_file_without_the_right_to_read_it_is_named_after_the_others_are_read() -> None:
+    with TemporaryDirectory() as folder:
+        files = Import(Path(folder))
+        files.write("a.log", "1\n").chmod(0)
+        files.write("b.log", "2\n")
+        assert files.round() == [b"2"]
+        with pytest.raises(UnreadableError, match=r"a\.log cannot be read: Permission denied; change"):
+            files.round()
 
 
 @pytest.mark.parametrize(
