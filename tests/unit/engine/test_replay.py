@@ -57,7 +57,9 @@ def test_what_cannot_be_replayed_is_refused_before_anything_starts(tmp_path: Pat
         replay(pipeline(tmp_path, keeps_state), [letter(1)])
     with pytest.raises(ConfigError, match=r"'t-0-1' cannot be replayed, because it cannot be read"):
         replay(pipeline(tmp_path), [letter(1, stage=UNREADABLE)])
-    with pytest.raises(ConfigError, match=r"'t-0-1' cannot be replayed.*in no topic before.*too long"):
+    with pytest.raises(
+        ConfigError, match=r"'t-0-1' cannot be replayed.*in no topic before.*too long"
+    ):
         replay(pipeline(tmp_path), [letter(1, stage=IMPORTED, error="too long")])
     assert not list(tmp_path.iterdir())
 

@@ -417,7 +417,9 @@ def test_a_file_without_the_right_to_read_it_is_named_after_the_others_are_read(
         files.write("a.log", "1\n").chmod(0)
         files.write("b.log", "2\n")
         assert files.round() == [b"2"]
-        with pytest.raises(UnreadableError, match=r"a\.log cannot be read: Permission denied; change"):
+        with pytest.raises(
+            UnreadableError, match=r"a\.log cannot be read: Permission denied; change"
+        ):
             files.round()
 
 

@@ -17,7 +17,7 @@ import msgspec
 from penstock.pipeline import CLAIMED
 from penstock.record import Record
 
-# What can happen to a letter; the other stages are where a record failed: import, decode, step, write, late.
+# What can happen to a letter; other stages are where a record failed: import, decode, step, write, late.
 # A plan names the letters of a replay; it is begun once no other replay has one of them, or released.
 PLANNED, BEGUN, RELEASED, REPLAYED, DROPPED = "planned", "begun", "released", "replayed", "dropped"
 _NOTES = (PLANNED, BEGUN, RELEASED, REPLAYED, DROPPED)

@@ -120,9 +120,9 @@ def _refuse_unreadable(letters: Sequence[DeadLetter]) -> None:
 def _refuse_imported(letters: Sequence[DeadLetter]) -> None:
     if bad := next((letter for letter in letters if not letter.was_record), None):
         raise ConfigError(
-            f"the dead letter {bad.id!r} cannot be replayed, because it was in no topic before: the import "
-            f"could not make a record of it ({bad.error}); correct it in its system, or produce it "
-            "to the import's topic, and drop the dead letter; choose others by their ids or --stage"
+            f"the dead letter {bad.id!r} cannot be replayed, because it was in no topic before: the "
+            f"import could not make a record of it ({bad.error}); correct it in its system, or produce "
+            "it to the import's topic, and drop the dead letter; choose others by their ids or --stage"
         )
 
 
