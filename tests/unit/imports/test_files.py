@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -146,6 +147,39 @@ def test_json_lines_that_are_no_json_are_bad(tmp_path: Path) -> None:
     files.write("a.json", '{"a": 12345678901234567890.10}\n\n{oops}\n[1]\n')
     assert files.round() == [b'{"a": 12345678901234567890.10}', b"[1]"]
     assert [each.value for each in files.bad] == [b"{oops}"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"a":', "1}", "2 3"],  # as many documents as lines, and none of them is a line
+        ["1 2", "3"],
+        ["[1", ",2]", "3"],
+        [" 1", "2\t", "3\r"],
+        ["", "1", "  "],
+        ['"a', 'b"', "1"],
+        ["1", "2"],
+        ["[" * 5000, "1"],
+    ],
+)
+def test_json_lines_are_checked_together_as_they_would_be_one_by_one(
+    tmp_path: Path, lines: list[str]
+) -> None:
+    one_by_one = []
+    for line in filter(None, (line.strip() for line in lines)):
+        with suppress(ValueError, RecursionError):
+            json.loads(line)
+            one_by_one.append(line.encode())
+    files = Import(tmp_path, format="json_lines")
+    files.write("a.json", "\n".join(lines) + "\n")
+    assert files.round() == one_by_one
+
+
+def test_bytes_that_are_no_text_cost_one_line_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'"a"\n"\xff"\n"b"\n')
+    files = Import(tmp_path, format="json_lines")
+    assert files.round() == [b'"a"', b'"b"']
+    assert [each.value for each in files.bad] == [b'"\xff"']
 
 
 def test_a_json_array_and_a_whole_file_are_read_once_when_quiet_and_again_when_changed(
