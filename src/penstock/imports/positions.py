@@ -196,7 +196,7 @@ class Positions:
         return found
 
     def _next(self) -> list[Message]:
-        """Return what comes next as soon as it is there: `consume` alone always waits its whole time."""
+        """Return what comes next, without a wait for more: `consume` alone takes its whole time-out."""
         first = self._client.poll(0.1)
         return [] if first is None else [first, *self._client.consume(_AT_ONCE, 0)]
 
