@@ -23,10 +23,17 @@ import pytest
 import yaml
 from tests.e2e import terminal
 from tests.e2e.pages import Block, blocks, pages
+from tests.services.artemis import PASSWORD as JMS_PASSWORD
+from tests.services.artemis import USER as JMS_USER
+from tests.services.artemis import Artemis
+from tests.services.jms_client import jms_message, send
+from tests.services.json_api import JsonApi
 from tests.services.object_store import S3Server
 from tests.services.opensearch import OpenSearch
 from tests.services.orders_api import OrdersApi
 from tests.services.penstock_server import PenstockServer
+from tests.services.postgres import PASSWORD as POSTGRES_PASSWORD
+from tests.services.postgres import Postgres
 from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
 from tests.services.rabbitmq import RabbitMq
 
@@ -278,6 +285,32 @@ def queues(reader: Reader) -> None:
     reader.environment["RABBITMQ_PASSWORD"] = RABBITMQ_PASSWORD
 
 
+def shop_database(reader: Reader) -> None:
+    """A PostgreSQL with an empty database."""
+    server = reader.closing.enter_context(Postgres())
+    reader.addresses["postgresql://app@db:5432/shop"] = server.url
+    reader.environment["SHOP_PASSWORD"] = POSTGRES_PASSWORD
+    reader.closing.enter_context(pytest.MonkeyPatch.context()).setenv(
+        "SHOP_PASSWORD", POSTGRES_PASSWORD
+    )
+
+
+def jms_queues(reader: Reader) -> None:
+    """A broker without credentials, one queue of which has messages."""
+    server = reader.closing.enter_context(Artemis())
+    lines = ('{"id":1,"item":"tea"}', '{"id":2,"item":"coffee"}')
+    send(server, "orders", [jms_message("text", line) for line in lines])
+    login = f"username: {JMS_USER}, password: {JMS_PASSWORD}"
+    reader.addresses['url: "amqp://localhost:5672"'] = f"url: '{server.url}', {login}"
+
+
+def orders_api(reader: Reader) -> None:
+    """An API with one page of orders."""
+    page = {"data": [{"id": 1, "total": "12.50"}, {"id": 2, "total": "8.00"}]}
+    api = reader.closing.enter_context(JsonApi(lambda _: page))
+    reader.addresses["https://shop.example/api/orders"] = api.url
+
+
 def orders(reader: Reader) -> None:
     """Fill the topic `orders`."""
     one = {"region": "eu", "amount": 9.5, "at": "2024-05-01T12:00:00Z"}
@@ -344,10 +377,14 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/http-listener.md": free_port,
     "docs/command-line.md": two_clusters,
     "docs/database-sink.md": lambda _: None,
+    "docs/database-source.md": shop_database,
     "docs/flows.md": lambda _: None,
     "docs/from-topic-to-table.md": beginner,
+    "docs/host-metrics.md": lambda _: None,
+    "docs/http-import.md": orders_api,
     "docs/http-sink.md": http_service,
     "docs/imports.md": log_files,
+    "docs/jms.md": jms_queues,
     "docs/jobs.md": jobs,
     "docs/mirror.md": east_and_west,
     "docs/many-pipelines.md": three_pipelines,

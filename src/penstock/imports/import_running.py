@@ -30,7 +30,7 @@ from penstock.imports.listening import Listening
 from penstock.imports.round_report import RoundReport
 from penstock.imports.rounds import Round, Rounds
 from penstock.pipeline import Mark, Pipeline
-from penstock.pipeline.importing import ListeningImport
+from penstock.pipeline.importing import ListeningImport, UnreadableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -258,6 +258,8 @@ class ImportRunning:
         if isinstance(error, (ConfigError, FencedError)):
             return None
         away = isinstance(error, TransientError)
+        if self._once and isinstance(error, UnreadableError):
+            return None
         most = most_failures(error, self.pipeline.restart)
         if not away and (self._once or self._failures >= most):
             return None

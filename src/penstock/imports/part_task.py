@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,23 +13,18 @@ from msgspec import Struct
 
 from penstock.config import Connection
 from penstock.error_frame import to_document
-from penstock.errors import FencedError, TerminalError
 from penstock.imports.open_transactions import end_open_transactions
-from penstock.imports.positions import TOPIC, Known, Positions, position_record, transaction_of
+from penstock.imports.part_opening import Opened, OpenedAhead, open_part
+from penstock.imports.positions import TOPIC, Known, position_record, transaction_of
 from penstock.kafka.producing.copies import Copies
 from penstock.kafka.producing.plain_records import PlainRecords
 from penstock.kafka.producing.record_transaction import AROUND, Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
-# A part that is slow to read may take this long for one transaction. Where a task was killed, the next
-# one of its part ends its transaction at once.
-_SETTINGS = {"transaction.timeout.ms": 120_000, "message.timeout.ms": 60_000, "linger.ms": 5}
 # No portion is added to a transaction that is older than this, in seconds.
 _LONGEST = 60.0
 # What librdkafka puts together by default, in bytes.
 _LARGEST_BATCH = 1_000_000
-# How long the commit of another part may take before its task counts as killed, in seconds.
-_SLOW = 10.0
 # How long a task reads before other imports get its place, in seconds.
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
@@ -84,31 +80,27 @@ def run_all(errands: list[Errand]) -> list[Outcome]:
     """Read parts, one by one, until the turn of the task is over; return what was done with each."""
     until = time.monotonic() + _TURN
     outcomes = []
-    for errand in errands:
-        outcomes.append(run(errand, until))
-        if time.monotonic() >= until:
-            break
+    with OpenedAhead(errands) as ahead:
+        for errand in errands:
+            outcomes.append(run(errand, until, ahead.next))
+            if time.monotonic() >= until:
+                break
     return outcomes
 
 
-def run(errand: Errand, until: float) -> Outcome:
+def run(errand: Errand, until: float, opened: Callable[[], Opened] | None = None) -> Outcome:
     """Read a part. A failure is returned, not raised: Spark would reduce it to text."""
     outcome = Outcome(key_of(errand.part.place))
     try:
-        _run(errand, until, outcome)
+        _run(errand, opened() if opened else open_part(errand), until, outcome)
     except Exception as error:  # ours, the author's, or a driver's
         outcome.error = to_document(error, "import")
     return outcome
 
 
-def _run(errand: Errand, until: float, outcome: Outcome) -> None:
-    settings = {**_SETTINGS, **errand.limits, **errand.part.producer}
-    with Transaction(errand.connection, errand.transaction, settings) as transaction:
-        # Only now: a transaction of an earlier task of this part is resolved, and none can follow.
-        with Positions(errand.connection) as positions:
-            known = positions.read(errand.name, errand.known, errand.end_open, suspect=_SLOW)
-        require_claim(errand.name, errand.claim, known.claim)
-        outcome.position = known.positions.get(outcome.place)
+def _run(errand: Errand, opened: Opened, until: float, outcome: Outcome) -> None:
+    with opened.transaction as transaction:
+        outcome.position = opened.known.positions.get(outcome.place)
         with errand.part.open(outcome.position) as reader:
             outcome.more = True
             while outcome.more and (outcome.transactions == 0 or time.monotonic() < until):
@@ -185,20 +177,6 @@ def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:
         sizes = pc.add(sizes, pc.binary_length(records["key"]).fill_null(0))
     found: list[int] = sizes.to_pylist()
     return found
-
-
-def require_claim(name: str, own: int, found: int) -> None:
-    """Raise where another process has taken the import over, or its positions are gone."""
-    if found > own:
-        raise FencedError(
-            f"the import {name!r} was started by another process, and this one ends: only one may "
-            "read, or records would be imported twice"
-        )
-    if found < own:
-        raise TerminalError(
-            f"the positions of {name!r} are gone from the topic {TOPIC!r}, which was deleted or emptied "
-            "while the import ran; started again, it would begin from the start"
-        )
 
 
 def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:

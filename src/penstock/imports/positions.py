@@ -184,7 +184,7 @@ class Positions:
                         f"the positions in {TOPIC!r} could not be read up to their end within "
                         f"{_PATIENCE:g} s: a transaction on it is still open"
                     )
-                if taken := self._client.consume(_AT_ONCE, 0.1):
+                if taken := self._next():
                     self._take(taken, name, found)
                     heard = time.monotonic()
                 elif on_open and time.monotonic() - began > suspect:
@@ -196,6 +196,11 @@ class Positions:
                     heard = time.monotonic()
             self._client.unassign()  # it would go on asking
         return found
+
+    def _next(self) -> list[Message]:
+        """Return what comes next, without a wait for more: `consume` alone takes its whole time-out."""
+        first = self._client.poll(0.1)
+        return [] if first is None else [first, *self._client.consume(_AT_ONCE, 0)]
 
     def _end(self) -> int:
         """Return the end of the topic, with what is not committed yet."""

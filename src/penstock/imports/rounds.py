@@ -14,7 +14,8 @@ from penstock.error_frame import from_document
 from penstock.errors import FencedError, PenstockError, TransientError
 from penstock.imports.import_plan import ImportPlan
 from penstock.imports.open_transactions import end_open_transactions
-from penstock.imports.part_task import Errand, Outcome, require_claim, run_all
+from penstock.imports.part_opening import require_claim
+from penstock.imports.part_task import Errand, Outcome, run_all
 from penstock.imports.positions import (
     SHORT,
     TOPIC,

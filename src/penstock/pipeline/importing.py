@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pydantic import AliasChoices, Field, PrivateAttr, field_validator
 from typing_extensions import Self
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, TransientError
 from penstock.pipeline.batch import Delivery
 from penstock.pipeline.component import Reading, Source
 from penstock.pipeline.registry import component
@@ -44,6 +44,10 @@ Position = dict[str, Any]
 POSITIONS = "penstock-positions"
 """The topic of the positions of all imports."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class UnreadableError(TransientError):
+    """Something that an operator must make readable: waited for, unless only a backlog is processed."""
 
 
 @dataclass(frozen=True)

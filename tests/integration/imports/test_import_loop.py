@@ -30,6 +30,7 @@ from penstock.imports.positions import (
     transaction_of,
 )
 from penstock.kafka.producing.record_transaction import Transaction
+from penstock.pipeline.importing import UnreadableError
 from penstock.testing import eventually, read_all
 
 
@@ -341,6 +342,36 @@ def test_a_record_that_is_too_large_for_the_topic_is_a_dead_letter(
     ]
     (letter,) = read_all(connection, f"{unique}.dead-letters")
     assert b"the record has 30000 bytes" in (dict(letter.headers)["penstock.error"] or b"")
+    file = tmp_path / "lines.yaml"
+    file.write_text(
+        f"name: {unique}\nconnection: {{brokers: '{connection.brokers}'}}\n"
+        f"source: {{files: '{tmp_path}'}}\nsink: {{kafka: {unique}}}\n"
+    )
+    listed = invoke(["deadletters", "list", str(file), "--stage", "import", "--json"])
+    (shown,) = json.loads(listed.stdout)
+    assert shown["id"] == f"{unique}.dead-letters-{letter.partition}-{letter.offset}"
+    assert (shown["stage"], shown["error_type"]) == ("import", "TooLargeError")
+    refused = invoke(["deadletters", "replay", str(file), "--all", "--yes"])
+    assert "in no topic before" in str(refused.exception)
+    assert invoke(["deadletters", "drop", str(file), shown["id"], "--yes"]).exit_code == 0
+    assert json.loads(invoke(["deadletters", "list", str(file), "--json"]).stdout) == []
+
+
+def test_once_ends_where_an_operator_has_to_make_something_readable(
+    connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    definition = Pipeline(
+        name=unique,
+        connection=connection,
+        source={"files": {"folder": str(tmp_path / "missing")}},
+        sink={"kafka": unique},
+    )
+    with (
+        penstock.start(definition, once=True) as running,
+        pytest.raises(UnreadableError, match="missing is not there"),
+    ):
+        running.wait(60)
+    assert running.progress().state is State.FAILED
 
 
 def test_many_small_parts_are_read_by_few_tasks(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import random
 from math import inf
-from multiprocessing import get_context
 
 import pytest
+from tests.faults.killed_tasks import kill_after
 from tests.faults.kills import kills
 from tests.services.object_store import S3Server
 
@@ -17,7 +17,7 @@ from penstock.imports.part_task import Errand, run
 from penstock.imports.positions import Known, create_topic
 from penstock.kafka import Admin
 from penstock.pipeline.importing import key_of
-from penstock.testing import eventually, read_all
+from penstock.testing import read_all
 
 KILLS = kills(8) // 2  # of each task
 LINES = 200_000
@@ -58,14 +58,3 @@ def test_killed_tasks_lose_and_repeat_nothing(
             assert [int(each.value) for each in read_all(connection, topic)] == [*range(LINES)]
             done = {key_of(errand.part.place): outcome.position or {}}
             assert errand.part not in source.system().pending(done)
-
-
-def kill_after(errand: Errand, admin: Admin, records: int) -> None:
-    place = (errand.topic, 0)
-    until = admin.latest([place])[place] + records
-    process = get_context("spawn").Process(target=run, args=(errand, inf))
-    process.start()
-    eventually(lambda: admin.latest([place])[place] >= until, every=0.001)
-    assert process.is_alive()
-    process.kill()
-    process.join()

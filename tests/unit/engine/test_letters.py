@@ -135,3 +135,20 @@ def test_a_letter_that_was_finished_for_an_earlier_process_is_readable() -> None
     found = from_record(record(changed("batch", b"-1")))
     assert found is not None
     assert (found.is_readable, found.batch) == (True, -1)
+
+
+def test_a_letter_of_an_import_has_its_own_place_and_is_dropped_by_it() -> None:
+    headers: list[tuple[str, bytes | None]] = [
+        ("penstock.pipeline", b"orders"),
+        ("penstock.stage", b"import"),
+        ("penstock.place", b'{"inode":7}'),
+        ("penstock.error_type", b"DecodeError"),
+        ("penstock.error", b"not JSON"),
+    ]
+    letter = from_record(record(headers))
+    assert letter is not None
+    assert (letter.id, letter.stage, letter.error) == ("dead-2-99", "import", "not JSON")
+    assert (letter.value, letter.headers) == (b"v", [("penstock.place", b'{"inode":7}')])
+    note = from_record(record(as_headers(letter.noted("dropped"))))
+    assert note is not None
+    assert (note.stage, note.identity) == ("dropped", letter.identity)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.dead_letters.letter import UNREADABLE, DeadLetter
+from penstock.engine.dead_letters.letter import IMPORTED, UNREADABLE, DeadLetter
 from penstock.engine.dead_letters.replay import _edited, _rounds, replay
 from penstock.engine.dead_letters.replay_lock import alone
 from penstock.engine.dead_letters.replay_write import _as_record, _mark
@@ -58,6 +58,10 @@ def test_what_cannot_be_replayed_is_refused_before_anything_starts(tmp_path: Pat
         replay(pipeline(tmp_path, keeps_state), [letter(1)])
     with pytest.raises(ConfigError, match=r"'t-0-1' cannot be replayed, because it cannot be read"):
         replay(pipeline(tmp_path), [letter(1, stage=UNREADABLE)])
+    with pytest.raises(
+        ConfigError, match=r"'t-0-1' cannot be replayed.*in no topic before.*too long"
+    ):
+        replay(pipeline(tmp_path), [letter(1, stage=IMPORTED, error="too long")])
     assert not list(tmp_path.iterdir())
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +19,7 @@ from penstock.errors import ConfigError, DefinitionError, TransientError
 from penstock.imports.files import FilesImport
 from penstock.imports.files.watched_file import WatchedFile
 from penstock.pipeline import Pipeline
-from penstock.pipeline.importing import BadRecord, Position, key_of
+from penstock.pipeline.importing import BadRecord, Position, UnreadableError, key_of
 
 
 class Import:
@@ -144,6 +147,39 @@ def test_json_lines_that_are_no_json_are_bad(tmp_path: Path) -> None:
     files.write("a.json", '{"a": 12345678901234567890.10}\n\n{oops}\n[1]\n')
     assert files.round() == [b'{"a": 12345678901234567890.10}', b"[1]"]
     assert [each.value for each in files.bad] == [b"{oops}"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"a":', "1}", "2 3"],  # as many documents as lines, and none of them is a line
+        ["1 2", "3"],
+        ["[1", ",2]", "3"],
+        [" 1", "2\t", "3\r"],
+        ["", "1", "  "],
+        ['"a', 'b"', "1"],
+        ["1", "2"],
+        ["[" * 5000, "1"],
+    ],
+)
+def test_json_lines_are_checked_together_as_they_would_be_one_by_one(
+    tmp_path: Path, lines: list[str]
+) -> None:
+    one_by_one = []
+    for line in filter(None, (line.strip() for line in lines)):
+        with suppress(ValueError, RecursionError):
+            json.loads(line)
+            one_by_one.append(line.encode())
+    files = Import(tmp_path, format="json_lines")
+    files.write("a.json", "\n".join(lines) + "\n")
+    assert files.round() == one_by_one
+
+
+def test_bytes_that_are_no_text_cost_one_line_of_json(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'"a"\n"\xff"\n"b"\n')
+    files = Import(tmp_path, format="json_lines")
+    assert files.round() == [b'"a"', b'"b"']
+    assert [each.value for each in files.bad] == [b'"\xff"']
 
 
 def test_a_json_array_and_a_whole_file_are_read_once_when_quiet_and_again_when_changed(
@@ -391,8 +427,34 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
 
 def test_a_folder_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     files = Import(tmp_path / "later")
-    with pytest.raises(TransientError, match="is not there"):
+    with pytest.raises(UnreadableError, match="is not there"):
         files.round()
+    (tmp_path / "later").touch()
+    with pytest.raises(UnreadableError, match="later cannot be read: Not a directory; change that"):
+        files.round()
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[int]:
+    """Another user than root, who reads everything."""
+    own = os.geteuid()
+    if own == 0:
+        os.seteuid(65534)
+    yield os.geteuid()
+    os.seteuid(own)
+
+
+@pytest.mark.usefixtures("ordinary_user")
+def test_a_file_without_the_right_to_read_it_is_named_after_the_others_are_read() -> None:
+    with TemporaryDirectory() as folder:
+        files = Import(Path(folder))
+        files.write("a.log", "1\n").chmod(0)
+        files.write("b.log", "2\n")
+        assert files.round() == [b"2"]
+        with pytest.raises(
+            UnreadableError, match=r"a\.log cannot be read: Permission denied; change"
+        ):
+            files.round()
 
 
 @pytest.mark.parametrize(

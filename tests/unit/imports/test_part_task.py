@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import Connection
 from penstock.errors import TransientError
-from penstock.imports import part_task
+from penstock.imports import part_opening, part_task
 from penstock.imports.part_task import Errand, Outcome, run, run_all
 from penstock.imports.positions import Known
 from penstock.pipeline.importing import Part, Place, Portion, Position, Reader
@@ -56,8 +57,11 @@ class Noted:
         self.committed: list[int] = []
         self.sent = 0
         self.fails = False
+        self.made: list[object] = []
+        self.left: list[object] = []
 
-    def __call__(self, *_: object) -> Noted:
+    def __call__(self, *arguments: object) -> Noted:
+        self.made.append(arguments)
         return self
 
     def __enter__(self) -> Noted:
@@ -65,6 +69,7 @@ class Noted:
 
     def __exit__(self, *_: object) -> None:
         self.sent = 0
+        self.left.append(self)
 
     def begin(self) -> None:
         self.sent = 0
@@ -91,8 +96,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Noted:
     noted = Noted()
-    monkeypatch.setattr(part_task, "Transaction", noted)
-    monkeypatch.setattr(part_task, "Positions", noted)
+    monkeypatch.setattr(part_opening, "Transaction", noted)
+    monkeypatch.setattr(part_opening, "Positions", noted)
     return noted
 
 
@@ -122,6 +127,33 @@ def test_a_turn_ends_after_the_transaction_in_which_it_is_over(
     assert [(each.place, each.records, each.more) for each in outcomes] == [
         ('{"name":"first"}', 2, True)
     ]
+    # What was opened for the second one is closed.
+    assert len(kafka.left) == len(kafka.made)
+
+
+def test_each_part_of_many_is_read_with_what_was_opened_for_it(
+    clock: list[float], kafka: Noted
+) -> None:
+    parts = [Numbers(clock, 0.0, f"part {n}") for n in range(20)]
+
+    outcomes = run_all([errand(part) for part in parts])
+
+    assert [each.place for each in outcomes] == [f'{{"name":"part {n}"}}' for n in range(20)]
+    assert {(each.records, each.error is None) for each in outcomes} == {(10, True)}
+    assert len(kafka.left) == len(kafka.made) == 40
+
+
+def test_a_part_that_cannot_be_opened_does_not_hold_up_the_others(
+    clock: list[float], kafka: Noted
+) -> None:
+    parts = [errand(Numbers(clock, 0.0, f"part {n}")) for n in range(3)]
+    fenced = msgspec.structs.replace(parts[1], claim=0)
+
+    outcomes = run_all([parts[0], fenced, parts[2]])
+
+    errors = [each.error and each.error["kind"] for each in outcomes]
+    assert errors == [None, "FencedError", None]
+    assert len(kafka.left) == len(kafka.made)
 
 
 def test_nothing_is_settled_that_kafka_does_not_have(clock: list[float], kafka: Noted) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Stage(str, Enum):
     """Where a record failed; `unreadable`: a dead letter that cannot be read as one."""
 
+    imported = "import"
     decode = "decode"
     step = "step"
     write = "write"

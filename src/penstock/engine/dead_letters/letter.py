@@ -17,12 +17,14 @@ import msgspec
 from penstock.pipeline import CLAIMED
 from penstock.record import Record
 
-# What can happen to a letter; the other stages are where a record failed: decode, step, write, late.
+# What can happen to a letter; other stages are where a record failed: import, decode, step, write, late.
 # A plan names the letters of a replay; it is begun once no other replay has one of them, or released.
 PLANNED, BEGUN, RELEASED, REPLAYED, DROPPED = "planned", "begun", "released", "replayed", "dropped"
 _NOTES = (PLANNED, BEGUN, RELEASED, REPLAYED, DROPPED)
 # The stage of what is among the letters and cannot be read as one.
 UNREADABLE = "unreadable"
+# The stage of what an import could not make a record of: it was in no topic before this one.
+IMPORTED = "import"
 Headers = list[tuple[str, "bytes | None"]]
 
 
@@ -80,6 +82,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         return self.stage != UNREADABLE
 
     @property
+    def was_record(self) -> bool:
+        """Return whether it was in a topic before it failed, so that it can be read as it was there."""
+        return self.stage != IMPORTED
+
+    @property
     def about(self) -> About:
         """Return the letter that a note is about."""
         return msgspec.json.decode(self.error, type=About)
@@ -133,6 +140,8 @@ def from_record(record: Record) -> DeadLetter | None:
     if "stage" not in origin:
         return None
     rest = {"key": record.key, "value": record.value}
+    if origin["stage"] == IMPORTED.encode() and "topic" not in origin:
+        return _imported(record, origin, own)
     try:
         return _letter(origin, **rest, headers=own)
     except ValueError as error:
@@ -205,6 +214,23 @@ def _divided(headers: Headers) -> tuple[Headers, dict[str, bytes]]:
     own = [header for at, header in enumerate(headers) if at not in ours]
     origin = {headers[at][0].removeprefix(_PREFIX): headers[at][1] or b"" for at in ours}
     return own, origin
+
+
+def _imported(record: Record, origin: Mapping[str, bytes], own: Headers) -> DeadLetter:
+    """Return a letter of an import, whose place is its own; the part that it is of is a header."""
+    return DeadLetter(
+        pipeline=_text(origin, "pipeline"),
+        stage=IMPORTED,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=record.time,
+        error_type=_text(origin, "error_type"),
+        error=_text(origin, "error"),
+        key=record.key,
+        value=record.value,
+        headers=own,
+    )
 
 
 def _letter(

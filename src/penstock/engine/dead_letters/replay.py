@@ -45,6 +45,7 @@ def replay(
     """
     _refuse_state(pipeline)
     refuse_unreadable(letters)
+    _refuse_imported(letters)
     edited = [_edited(letter, values or {}) for letter in letters]
     with alone(pipeline), closing(_Replays(pipeline)) as replays:
         elsewhere, error = replays.finish(take_over)
@@ -76,6 +77,15 @@ def _refuse_state(pipeline: Pipeline) -> None:
         raise ConfigError(
             f"{pipeline.name!r} has a step that keeps state, which only the running pipeline has: its "
             "dead letters cannot be replayed; send the records to the topic again"
+        )
+
+
+def _refuse_imported(letters: Sequence[DeadLetter]) -> None:
+    if bad := next((letter for letter in letters if not letter.was_record), None):
+        raise ConfigError(
+            f"the dead letter {bad.id!r} cannot be replayed, because it was in no topic before: the "
+            f"import could not make a record of it ({bad.error}); correct it in its system, or produce "
+            "it to the import's topic, and drop the dead letter; choose others by their ids or --stage"
         )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError, TransientError
 from penstock.imports.files.packed_names import packing_of
-from penstock.pipeline.importing import Position
+from penstock.pipeline.importing import Position, UnreadableError
 
 _DIGESTED = 1024
 
@@ -52,7 +52,7 @@ class WatchedFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise TransientError(f"{self.path} cannot be read: {error.strerror}") from None
+            raise _unreadable(self.path, error) from None
         if os.fstat(file.fileno()).st_ino == self.inode:
             return OpenedFile(self, file)
         file.close()
@@ -172,12 +172,20 @@ def listed(
 def _paths(folder: str, pattern: str, recursive: bool) -> Iterator[str]:
     def refuse(error: OSError) -> None:
         if isinstance(error, FileNotFoundError) and error.filename == folder:
-            raise TransientError(f"the folder {folder} is not there (any more)")
+            raise UnreadableError(f"the folder {folder} is not there (any more)")
         if not isinstance(error, FileNotFoundError):
-            raise TransientError(f"the folder {error.filename} cannot be read: {error.strerror}")
+            raise _unreadable(f"the folder {error.filename}", error)
 
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if recursive and not name.startswith(".")]
         for name in names:
             if fnmatchcase(name, pattern) and not name.startswith("."):
                 yield f"{root}/{name}"
+
+
+def _unreadable(what: str, error: OSError) -> TransientError:
+    """Return the error: a missing right does not come by itself, as a disk that is away may."""
+    text = f"{what} cannot be read: {error.strerror}"
+    if isinstance(error, PermissionError | NotADirectoryError):
+        return UnreadableError(f"{text}; change that, or leave it out by 'pattern' or 'folder'")
+    return TransientError(text)

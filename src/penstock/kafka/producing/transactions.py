@@ -16,6 +16,8 @@ from penstock.retry import retry
 _PAUSE = 0.05
 # A topic to ask about, and how long a broker may take to answer, in seconds.
 _KNOWN_TO_ALL, _TO_CONNECT = "__transaction_state", 2.0
+# How many answers are waited for: the second one is of a broker.
+_ANSWERS = 4
 
 
 class Transactions:
@@ -30,12 +32,23 @@ class Transactions:
         """Fence every earlier producer with the same id, and abort what it left open; once."""
         if self._ready:
             return
-        # The client asks for the coordinator at once, and again after half a second if no broker was
-        # connected by then. Waiting for a connection first takes some milliseconds.
         with suppress(KafkaException):
-            self._client.list_topics(_KNOWN_TO_ALL, timeout=min(timeout, _TO_CONNECT))
+            self._wait_for_a_broker(min(timeout, _TO_CONNECT))
         self._try("starting transactions", timeout, self._client.init_transactions)
         self._ready = True
+
+    def _wait_for_a_broker(self, timeout: float) -> None:
+        """Wait for a connection that stays.
+
+        The client asks for the coordinator at once, and again after half a second if no broker is
+        connected then. Waiting first takes some milliseconds. The answer may come over the connection to
+        the address of the settings, which is closed when the brokers are known: it has no id.
+        """
+        deadline = time.monotonic() + timeout
+        for _ in range(_ANSWERS):
+            left = max(0.01, deadline - time.monotonic())
+            if self._client.list_topics(_KNOWN_TO_ALL, timeout=left).orig_broker_id >= 0:
+                return
 
     def begin(self, timeout: float) -> None:
         """Begin. The first time this fences every earlier producer with the same id."""
