@@ -69,7 +69,7 @@ NOT_RUN = {
     "docs/cluster.md": 3,
     "docs/connect-development.md": 1,
     "docs/control-plane.md": 3,
-    "docs/flows.md": 2,
+    "docs/flows.md": 3,
     "docs/from-topic-to-table.md": 1,
     "docs/jobs.md": 1,
     "docs/moving-from-kafka-connect.md": 6,

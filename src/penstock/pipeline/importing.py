@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pydantic import AliasChoices, Field, PrivateAttr, field_validator
+from pydantic import AliasChoices, Field, field_validator
 from typing_extensions import Self
 
 from penstock.errors import PenstockError, TransientError
@@ -176,8 +176,10 @@ class Import(Source):
         default=20_000, ge=1, description="The most records of one transaction, about."
     )
 
-    # Whether the pipeline behind it reads the headers of its records, too.
-    _reads_headers: bool = PrivateAttr(default=False)
+    record_headers: bool = Field(
+        default=False,
+        description="Whether steps see the headers of records, in the column `headers`.",
+    )
 
     @field_validator("topic")
     @classmethod
@@ -206,9 +208,7 @@ class Import(Source):
 
     def read_with_headers(self) -> Self:
         """Return the same import, whose topic is read with the headers of its records."""
-        copy = self.model_copy()
-        copy._reads_headers = True
-        return copy
+        return self.model_copy(update={"record_headers": True})
 
     # -- the topic, read as any other
 
@@ -216,7 +216,7 @@ class Import(Source):
     def _log_source(self) -> Source:
         fields = {name for _, name, _, _ in Formatter().parse(self.topic) if name}
         topics = {"pattern": _pattern(self.topic)} if fields else {"topics": [self.topic]}
-        options = {**topics, "headers": self._reads_headers}
+        options = {**topics, "headers": self.record_headers}
         return component("source", "kafka").model_validate(options)  # type: ignore[return-value]
 
     def real_time_obstacle(self) -> str | None:

@@ -45,7 +45,6 @@ class Look:
     """What a worker has seen, and has not acted on yet."""
 
     view: View
-    at: float
     stalled: dict[str, Stalled]
 
 
@@ -81,12 +80,12 @@ class Worker:
             self.local.pop(lost.deployment, None)
 
     def look(self) -> None:
-        at, view = self.clock(), self.store.view()
+        view = self.store.view()
         if self.id not in view.workers:
             self.store.workers.join(self.id, "host", 1)
         others = [run for run in view.runs.values() if run.worker != self.id]
         self.last_seen = self.watch.observe(others)
-        self.look_taken = Look(view, at, self.last_seen)
+        self.look_taken = Look(view, self.last_seen)
 
     def watch_only(self, name: str) -> None:
         """Look at the lease of one deployment."""
@@ -109,10 +108,7 @@ class Worker:
         if isinstance(action, Claim):
             self._claim(action.name, look.stalled.get(action.name))
         elif isinstance(action, Start):
-            left = look.view.runs[action.name].lease_until - look.view.now
-            self._start(
-                action.name, Local(action.token, action.generation, action.round), left, look.at
-            )
+            self._start_held(action)
         elif isinstance(action, Restart):
             self.local[action.name] = Local(action.token, action.generation, action.round)
         elif isinstance(action, (Stop, Release)):
@@ -131,6 +127,15 @@ class Worker:
         else:
             local = Local(claimed.token, claimed.generation, claimed.round)
             self._start(name, local, LENGTH, sent)
+
+    def _start_held(self, action: Start) -> None:
+        """Start under a lease that the store has; one whose claim was not answered counts when renewed."""
+        lease = self.held.get(action.name)
+        local = Local(action.token, action.generation, action.round)
+        if lease is None:
+            self._start(action.name, local, LENGTH, self.clock() - LENGTH)
+        elif lease.token == action.token and lease.is_held():
+            self.local[action.name] = local
 
     def _start(self, name: str, local: Local, length: float, sent: float) -> None:
         self.held.add(name, local.token, length, sent)
