@@ -129,7 +129,7 @@ class Worker:
             self._start(name, local, LENGTH, sent)
 
     def _start_held(self, action: Start) -> None:
-        """Start under a lease that the store has; one whose claim was not answered counts when renewed."""
+        """Start under a lease of the store; one whose claim was not answered counts when renewed."""
         lease = self.held.get(action.name)
         local = Local(action.token, action.generation, action.round)
         if lease is None:
