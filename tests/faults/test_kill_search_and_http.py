@@ -158,8 +158,8 @@ def test_every_document_is_there_once_after_kills_of_tasks(
     sink = MortalSearchSink(url=(opensearch.url,), index=unique, folder=tmp_path, batch_bytes=5_000)
     has_all = lambda records: opensearch.count(unique) >= records  # noqa: E731
     records = kill_tasks(connection, unique, sink, has_all)
-    found = opensearch.ask("GET", f"/{unique}/_search?size=10000")["hits"]["hits"]
-    assert sorted(hit["_source"]["n"] for hit in found) == [*range(records)]
+    found = opensearch.documents(unique).values()
+    assert sorted(each["n"] for each in found) == [*range(records)]
 
 
 def test_every_row_is_sent_at_least_once_and_repeats_have_the_same_key(
@@ -210,8 +210,8 @@ def test_every_document_is_there_once_after_kills_of_the_whole_process(
         assert _run(definition, point) == -signal.SIGKILL, point
     with penstock.start(penstock.read_pipeline(definition), once=True) as last:
         assert last.wait(240), last.progress()
-    found = opensearch.ask("GET", f"/{unique}/_search?size=10000")["hits"]["hits"]
-    assert sorted(hit["_source"]["n"] for hit in found) == [*range(3000)]
+    found = opensearch.documents(unique).values()
+    assert sorted(each["n"] for each in found) == [*range(3000)]
 
 
 def _run(definition: Path, point: str) -> int:
