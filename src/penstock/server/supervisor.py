@@ -107,9 +107,11 @@ class Supervisor:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGTERM)
-        for process in psutil.wait_procs(family, timeout=_AT_ONCE)[1]:
+        left = psutil.wait_procs(family, timeout=_AT_ONCE)[1]
+        for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+        psutil.wait_procs(left, timeout=_AT_ONCE)
 
     def pids(self) -> list[int]:
         """Return the numbers of the worker processes that run."""
