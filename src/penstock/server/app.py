@@ -12,7 +12,7 @@ from typing import cast
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from penstock.connect.connectors import CATALOG
@@ -39,6 +39,8 @@ from penstock.server.problems import http_problem, invalid_request, problem
 from penstock.server.settings import ServerSettings
 
 PREFIX = "/api/v1"
+DOCS = "/api/docs"
+"""The page for people: a browser that opens the root is redirected to it."""
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _MOST_PROBLEMS = 20
 _TEXTS = {
@@ -85,9 +87,20 @@ def create_app(
 def _add_connect(app: FastAPI, store: ControlStore, settings: ServerSettings) -> None:
     """Add the paths of Kafka Connect, which have a form of their own."""
     connect = ConnectApi(store, CATALOG, settings.connect)
-    paths = [path for root in ROOTS for path in (f"/{root}", f"/{root}/{{rest:path}}")]
-    for path in ("/", *paths):
+
+    async def root(request: Request) -> Response:
+        if request.method == "GET" and _is_browser(request.headers.get("accept", "")):
+            return RedirectResponse(DOCS, 302, headers={"Vary": "Accept"})
+        return await connect.answer(request)
+
+    app.add_route("/", root, methods=_METHODS, include_in_schema=False)
+    for path in (path for name in ROOTS for path in (f"/{name}", f"/{name}/{{rest:path}}")):
         app.add_route(path, connect.answer, methods=_METHODS, include_in_schema=False)
+
+
+def _is_browser(accept: str) -> bool:
+    """Return whether a client asks for a page: tools of Connect accept JSON, or anything."""
+    return any(kind.partition(";")[0].strip().lower() == "text/html" for kind in accept.split(","))
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -123,7 +136,7 @@ def _problem_of(error: dict[str, object]) -> Problem:
 def _docs() -> APIRouter:
     router = APIRouter()
 
-    @router.get("/api/docs", include_in_schema=False, response_class=HTMLResponse)
+    @router.get(DOCS, include_in_schema=False, response_class=HTMLResponse)
     def docs(request: Request) -> HTMLResponse:
         page = openapi_page(request.app.openapi())
         return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})

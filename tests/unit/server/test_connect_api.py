@@ -156,6 +156,18 @@ def test_methods_and_types_are_checked_as_connect_does(client: TestClient) -> No
     assert error(broken)[0] == 400
 
 
+def test_a_browser_that_opens_the_root_gets_the_page(client: TestClient) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    redirected = client.get("/", headers=browser, follow_redirects=False)
+    assert (redirected.status_code, redirected.headers["location"]) == (302, "/api/docs")
+    assert redirected.headers["vary"] == "Accept"
+    page = client.get("/", headers=browser)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    for tool in ("*/*", "application/json", "application/json, */*;q=0.5"):
+        reply = client.get("/", headers={"Accept": tool}, follow_redirects=False)
+        assert reply.headers["content-type"] == "application/json"
+
+
 def test_states_are_asked_for_and_shown(client: TestClient) -> None:
     made(client)
 
