@@ -20,18 +20,20 @@ _KINDS_OF_KEY = (
     "access", "account", "api", "encryption", "keystore", "license", "master", "private", "secret",
     "service", "shared", "signing", "storage", "subscription",
 )  # fmt: skip
-_PHRASES = ("key pem", "connection string", "oauthbearer config", "oauthbearer extensions")
+_PHRASES = (
+    "key pem", "connection string", "oauthbearer config", "oauthbearer extensions", "auth user info",
+)  # fmt: skip
 _DESCRIBES = (
     "algorithm", "bits", "class", "count", "dir", "directory", "enable", "enabled", "endpoint",
     "endpoints", "expiry", "file", "folder", "format", "id", "ids", "length", "lifetime", "limit",
     "location", "max", "method", "min", "mechanism", "ms", "name", "names", "path", "provider",
-    "providers", "seconds", "size", "store", "type", "uri", "url", "urls",
+    "providers", "seconds", "size", "source", "store", "type", "uri", "url", "urls",
 )  # fmt: skip
 _SECRET = re.compile(
     rf"(?<!\S)(?:{'|'.join(_WORDS)}|(?:{'|'.join(_KINDS_OF_KEY)}) keys?|{'|'.join(_PHRASES)})(?!\S)"
     rf"|(?:{'|'.join(_ENDINGS)})(?!\S)"
 )
-HINTS = ("key", "connection", "oauthbearer", *_WORDS, *_ENDINGS)
+HINTS = ("key", "connection", "oauthbearer", "auth", *_WORDS, *_ENDINGS)
 """One of these is in every name of a secret, in lower case: a text without any has no such name."""
 # Names of secrets whose last word is one of those that only describe: an AppRole's secret id.
 _SECRET_AFTER_ALL = ("secret id", "access key id")

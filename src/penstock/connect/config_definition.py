@@ -11,7 +11,8 @@ from typing import Any
 HIDDEN = "[hidden]"
 _INTEGERS = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
 _TRIMMED = "".join(map(chr, range(33)))
-_INTEGER = re.compile(r"[+-]?\d+")
+# Python refuses to read a number of thousands of digits.
+_INTEGER = re.compile(r"[+-]?\d{1,1000}")
 
 
 class Type(str, Enum):
@@ -101,7 +102,8 @@ class Key:
             except ConfigError as error:
                 errors.append(str(error))
             else:
-                errors += [str(ConfigError(self.name, value, why))] if why else []
+                shown = HIDDEN if self.type is Type.PASSWORD else value
+                errors += [str(ConfigError(self.name, shown, why))] if why else []
         return Checked(self, value, tuple(errors))
 
     def described(self) -> dict[str, Any]:

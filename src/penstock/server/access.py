@@ -19,8 +19,8 @@ from penstock.control.store import ControlStore
 from penstock.errors import PenstockError
 from penstock.server.authentication import Authenticator
 from penstock.server.connect.connect_dispatch import is_connect, path_parts
-from penstock.server.connect.connect_errors import as_connect
-from penstock.server.problems import RefusedRequestError, internal_error, problem
+from penstock.server.connect.connect_errors import as_connect, error_reply
+from penstock.server.problems import INTERNAL, RefusedRequestError, internal_error, problem
 from penstock.server.request_checks import (
     check_body_type,
     check_host,
@@ -74,11 +74,12 @@ class AccessCheck:
                 receive = await self._checked(scope, receive)
                 await self._app(scope, receive, reply.send)
             except PenstockError as error:
-                in_form = as_connect if is_connect(path_parts(scope["raw_path"])) else problem
+                in_form = as_connect if _is_of_connect(scope) else problem
                 await self._refuse(in_form(error), scope, receive, reply)
             except Exception:
                 _log.exception("a request failed: %s %s", scope["method"], ascii(scope["path"]))
-                await self._refuse(internal_error(), scope, receive, reply)
+                failed = error_reply(500, INTERNAL) if _is_of_connect(scope) else internal_error()
+                await self._refuse(failed, scope, receive, reply)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -148,6 +149,10 @@ async def _whole(receive: Receive, most: int) -> Message:
             raise _too_large(most)
         if not message.get("more_body", False):
             return {"type": "http.request", "body": b"".join(parts), "more_body": False}
+
+
+def _is_of_connect(scope: Scope) -> bool:
+    return is_connect(path_parts(scope["raw_path"]))
 
 
 def _too_large(most: int) -> RefusedRequestError:

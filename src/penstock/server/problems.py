@@ -22,6 +22,7 @@ from penstock.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+INTERNAL = "the server failed on this request; its log has the reason"
 
 
 class RefusedRequestError(ConfigError):
@@ -64,8 +65,7 @@ def problem(error: PenstockError) -> JSONResponse:
 
 def internal_error() -> JSONResponse:
     """Return the reply for an error that no one expected: the log has the details."""
-    text = "the server failed on this request; its log has the reason"
-    content = {"title": "Internal error", "status": 500, "detail": text}
+    content = {"title": "Internal error", "status": 500, "detail": INTERNAL}
     return JSONResponse(content, 500, media_type=MEDIA_TYPE)
 
 

@@ -81,3 +81,41 @@ def test_offsets_of_another_mode_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         taken({"table": "orders"}, offset, **config)
+
+
+@pytest.mark.parametrize(
+    ("place", "offset"),
+    [
+        ({"table": "orders"}, {"timestamp": 10**18}),
+        ({"table": "orders"}, {"timestamp": 10**30}),
+        ({"table": "orders"}, {"timestamp": -(10**17)}),
+        ({"table": "orders"}, {"timestamp": True}),
+        ({"table": "orders"}, {"timestamp": 1, "timestamp_nanos": "abc"}),
+        ({"table": "orders"}, {"timestamp": 1, "timestamp_nanos": {}}),
+        ({"table": "orders"}, {"timestamp": 1, "timestamp_nanos": 10**12}),
+        ({"table": None}, {"timestamp": 1}),
+        ({"table": {"a": 1}}, {"timestamp": 1}),
+    ],
+)
+def test_what_is_not_an_offset_is_refused_with_advice(
+    place: dict[str, Any], offset: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match="allowed|give|leave"):
+        taken(place, offset, mode="timestamp")
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_of_two_offsets_of_a_table_that_of_the_newer_release_counts(newer_first: bool) -> None:
+    newer = {"protocol": "1", "table": "shop.public.orders"}, {"incrementing": 900}
+    older = {"table": "orders"}, {"incrementing": 5}
+    config = {
+        "name": "n",
+        "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "connection.url": POSTGRESQL,
+        "mode": "incrementing",
+        "topic.prefix": "shop-",
+    }
+    kind = CATALOG.find(config["connector.class"])()
+    given = [newer, older] if newer_first else [older, newer]
+    positions = [(str(place), at) for place, at in kind.take_over(CATALOG.config(config), given)]
+    assert dict(positions) == {str({"schema": "public", "table": "orders"}): {"incrementing": 900}}

@@ -11,6 +11,10 @@ from starlette.testclient import TestClient
 from tests.contract.connect_rest.store_worker import StoreWorker
 from tests.unit.server.conftest import Api
 
+from penstock.config.secrets import is_secret_key
+from penstock.connect.config_definition import Type
+from penstock.connect.connectors import CATALOG
+from penstock.connect.converters import CONVERTERS
 from penstock.control.store import ControlStore
 from penstock.server.connect.connect_api import HEALTHY
 
@@ -273,6 +277,75 @@ def test_secrets_are_never_shown_and_stay_when_they_come_back_masked(
     assert "hunter22" not in json.dumps(client.get("/connectors?expand=info").json())
     stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*.sqlite*"))
     assert b"hunter22" not in stored
+
+
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter22";'
+WITH_SECRETS = {
+    "login of another cluster": {
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": "a",
+        "source.cluster.bootstrap.servers": "b:9092",
+        "source.cluster.security.protocol": "SASL_SSL",
+        "source.cluster.sasl.mechanism": "PLAIN",
+        "source.cluster.sasl.jaas.config": JAAS,
+        "topics": "orders",
+    },
+    "login of a registry": {
+        **SINK,
+        "value.converter": "AvroConverter",
+        "value.converter.schema.registry.url": "http://registry:8081",
+        "value.converter.basic.auth.credentials.source": "USER_INFO",
+        "value.converter.basic.auth.user.info": "app:hunter22",
+    },
+    "transform whose name is that of a secret": {
+        **SINK,
+        "transforms": "token",
+        "transforms.token.type": "Cast$Value",
+        "transforms.token.spec": "hunter22:int32",
+    },
+}
+
+
+@pytest.mark.parametrize("config", WITH_SECRETS.values(), ids=WITH_SECRETS)
+def test_masked_values_are_checked_as_the_stored_ones(
+    client: TestClient, store: ControlStore, config: dict[str, str]
+) -> None:
+    assert client.put("/connectors/a/config", json=config).status_code == 201
+    shown = client.get("/connectors/a/config")
+    assert "hunter22" not in shown.text
+    assert client.put("/connectors/a/config", json=shown.json()).status_code == 200
+    assert client.patch("/connectors/a/config", json={"tasks.max": "2"}).status_code == 200
+    row = store.deployments.find("a")
+    opened = store.secrets.opened("a", row.spec)
+    assert opened == {**config, "tasks.max": "2", "name": "a"}
+
+
+def test_masked_values_of_another_connector_are_no_values(client: TestClient) -> None:
+    client.put("/connectors/a/config", json=WITH_SECRETS["login of another cluster"])
+    shown = client.get("/connectors/a/config").json()
+    reply = client.put("/connectors/b/config", json={**shown, "name": "b"})
+    assert reply.status_code == 400
+
+
+@pytest.mark.parametrize("password", ["pw", "horse", "correcthorse"])
+def test_the_login_of_a_registry_is_masked_whatever_the_password_is(
+    client: TestClient, tmp_path: Path, password: str
+) -> None:
+    given = {"value.converter.basic.auth.user.info": f"app:{password}"}
+    made(client, "a", **{**WITH_SECRETS["login of a registry"], **given})
+    shown = client.get("/connectors/a/config").json()
+    assert shown["value.converter.basic.auth.user.info"] == "********"
+    assert shown["value.converter.basic.auth.credentials.source"] == "USER_INFO"
+    stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*.sqlite*"))
+    assert f"app:{password}".encode() not in stored
+
+
+def test_every_password_of_a_class_has_the_name_of_a_secret() -> None:
+    definitions = [each.definition() for each in CATALOG.classes]
+    definitions += [each.definition for each in CONVERTERS]
+    keys = [key.name for each in definitions for key in each.keys if key.type is Type.PASSWORD]
+    assert [name for name in keys if not is_secret_key(name)] == []
+    assert "basic.auth.user.info" in keys
 
 
 def test_the_server_is_healthy_and_has_a_release(client: TestClient) -> None:

@@ -13,6 +13,7 @@ from tests.contract.connect_rest.store_worker import StoreWorker
 from tests.unit.server.conftest import Api
 
 from penstock.control.store import ControlStore
+from penstock.server.connect.connector_store import ConnectorStore
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
 JSON = {"Content-Type": "application/json"}
@@ -53,6 +54,24 @@ def test_bodies_that_mean_nothing_are_refused(client: TestClient, body: bytes) -
         reply = client.request(method, path, content=body, headers=JSON)
         assert refused(reply) in (400, 404), request
     assert client.get("/connectors").json() == []
+
+
+def test_a_number_of_thousands_of_digits_is_not_a_number(client: TestClient) -> None:
+    config = {**SINK, "tasks.max": "9" * 10_000}
+    assert refused(client.put("/connectors/a/config", json=config)) == 400
+    checked = client.put("/connector-plugins/FileStreamSink/config/validate", json=config).json()
+    (found,) = [each for each in checked["configs"] if each["value"]["name"] == "tasks.max"]
+    assert "Not a number of type INT" in found["value"]["errors"][0]
+
+
+def test_an_error_that_no_one_expected_has_the_form_of_connect(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_self: object) -> None:
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(ConnectorStore, "all", fail)
+    assert refused(client.get("/connectors")) == 500
 
 
 def test_a_body_may_not_be_larger_than_the_limit(client: TestClient) -> None:

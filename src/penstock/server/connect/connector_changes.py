@@ -49,9 +49,10 @@ def put(connectors: ConnectorStore, name: str, body: Any) -> tuple[Connector, bo
     """Replace the configuration of a connector, or make it; return whether it is new."""
     config = _texts(_object(body, "the body"), "the body")
     _require_same_name(config, name)
-    made = checked(connectors, with_name(config, name))
+    named = with_name(config, name)
     for _ in range(_ATTEMPTS):
         before = connectors.row(name)
+        made = checked(connectors, named, before)
         if before is not None and before.desired is Desired.DELETED:
             raise _taken(name, before)
         try:
@@ -70,7 +71,7 @@ def patch(connectors: ConnectorStore, name: str, body: Any) -> Connector:
         before = connectors.find_to_change(name)
         merged = {key: each for key, each in before.config.items() if key not in given} | texts
         _require_same_name(merged, name)
-        made = checked(connectors, merged)
+        made = checked(connectors, merged, before.row)
         try:
             return connectors.put(name, made, before.row)
         except ChangedError:  # its configuration is another one now, or it is gone
@@ -84,13 +85,19 @@ def _taken(name: str, before: DeploymentRow) -> ConnectError:
     return ConnectError(409, f"Connector {name} already exists")
 
 
-def checked(connectors: ConnectorStore, config: dict[str, str]) -> dict[str, str]:
-    """Return a configuration; raise 400 with every error in it."""
+def checked(
+    connectors: ConnectorStore, config: dict[str, str], before: DeploymentRow | None = None
+) -> dict[str, str]:
+    """Return a configuration; raise 400 with every error in it.
+
+    A value that is as replies mask it in `before` is checked as the stored one, which it stands for.
+    """
     if CONNECTOR_CLASS not in config:
         shown = ", ".join(f"{key}={config[key]}" for key in sorted(config, key=_shown_first))
         raise ConnectError(400, f"Connector config {{{shown}}} contains no connector type")
     try:
-        found = validate(connectors.catalog, connectors.defaults.completed(config))
+        complete = connectors.with_secrets(config, before)
+        found = validate(connectors.catalog, connectors.defaults.completed(complete))
     except UnknownClassError as error:
         raise ConnectError(400, str(error)) from None
     if found.errors:

@@ -156,9 +156,16 @@ class ConnectorStore:
         held = run.worker != FREE and run.is_held(self.store.database.time())
         return connector.row.desired is Desired.STOPPED and not held
 
-    def secret_config(self, connector: Connector) -> dict[str, str]:
-        """Return the configuration with its secrets; nothing may show it."""
-        return dict(self.store.secrets.opened(connector.row.name, connector.row.spec))
+    def with_secrets(
+        self, config: Mapping[str, str], before: DeploymentRow | None
+    ) -> dict[str, str]:
+        """Return a configuration with the stored secrets in place of their masks; nothing may show it."""
+        if before is None or before.kind is not Kind.CONNECTOR:
+            return dict(config)
+        require(self.access, Role.OPERATOR, before.labels)
+        shown = self.shown.config(self.store, before)
+        opened = self.store.secrets.opened(before.name, before.spec)
+        return {key: opened[key] if shown.get(key) == each else each for key, each in config.items()}
 
     def _is_visible(self, row: DeploymentRow) -> bool:
         return (
