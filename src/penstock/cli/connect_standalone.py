@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
@@ -23,9 +24,11 @@ from penstock.connect.validation import with_name
 from penstock.connect.worker_settings import WorkerSettings
 from penstock.control.places import open_store
 from penstock.control.roles import Access, Grant, Role
+from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired
 from penstock.engine import spark_session, stop_session
 from penstock.errors import ConfigError, SetupError
+from penstock.retry import wait_for
 from penstock.server.api_server import ApiServer
 from penstock.server.app import create_app
 from penstock.server.connect import connector_changes
@@ -37,6 +40,7 @@ from penstock.server.listening import listen
 from penstock.worker.starting import Starting
 from penstock.worker.worker import Worker
 
+_ID = "standalone"
 _ACCESS = Access("standalone", (Grant(Role.ADMIN),))
 
 
@@ -53,10 +57,12 @@ def run_standalone(settings: WorkerSettings, options: ServeOptions, files: Seque
     ):
         api_settings.require_safe(users=sum(not user.disabled for user in store.users.all()))
         socket = listen(api_settings.host, options.port or 0)
+        starting = Starting(store, str(folder / "states"), connect=settings.defaults)
+        finish_removals(store, starting)
         store_connectors(ConnectorStore(store, _ACCESS, CATALOG, settings.defaults), given)
         app = create_app(store, api_settings, kafka_routers(connections, store))
         api = ApiServer(app, socket, options.tls())
-        worker = Worker(store, Starting(store, str(folder / "states"), connect=settings.defaults))
+        worker = Worker(store, starting)
         say(f"the connectors are stored in {folder}, with their states")
         _run(worker, api, options, len(given))
 
@@ -115,6 +121,22 @@ def _owned(folder: Path) -> Iterator[Path]:
                 "offset.storage.file.filename"
             ) from None
         yield folder
+
+
+def finish_removals(store: ControlStore, starting: Starting) -> None:
+    """Remove connectors whose removal an earlier process did not finish: files may name them again.
+
+    The process that may hold their leases has ended, because it had the folder for itself.
+    """
+    for row in store.deployments.all():
+        if row.desired is not Desired.DELETED:
+            continue
+        claimed = wait_for(
+            partial(store.leases.claim, row.name, _ID), within=2 * store.leases.length, every=0.2
+        )
+        if claimed is not None:
+            starting.clean(row)
+            store.deployments.remove(row.name, _ID, claimed.token)
 
 
 def store_connectors(connectors: ConnectorStore, given: Sequence[ConnectorFile]) -> None:

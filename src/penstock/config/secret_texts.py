@@ -34,6 +34,7 @@ _SPACE = re.compile(r"\s|\Z")
 _PORT = re.compile(r"\d{1,5}(?![^/?#\s\"'),;\]}])")
 # Ordinary words of messages, as in "unexpected token: ;". As names they are quoted, or have a `=`.
 
+_ABOUT = "for configuration "
 _ORDINARY = frozenset({"token", "tokens", "credential", "credentials", "secrets", "signature"})
 
 
@@ -73,7 +74,8 @@ def _is_name(text: str, match: re.Match[str]) -> bool:
     name = match["name"]
     if name.lower() == "sig":
         return text[match.start() - 1 : match.start()] in ("?", "&")
-    if not is_secret_key(name):
+    # What Kafka says of the value of a key comes after its name; the value itself is before it.
+    if not is_secret_key(name) or text.endswith(_ABOUT, 0, match.start()):
         return False
     return name.lower() not in _ORDINARY or bool(match["quote"]) or "=" in match["between"]
 

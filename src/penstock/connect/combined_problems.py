@@ -5,7 +5,7 @@ Connect reports most of this when the connector starts; here a configuration is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from penstock.connect.chain_kinds import reads_values
 from penstock.connect.common_keys import (
@@ -22,20 +22,18 @@ from penstock.connect.transforms.configured_chain import configured_chain
 from penstock.errors import ConfigError
 from penstock.formats.connect.converter_options import REGISTERED
 
-_DEFAULTS = {KEY_CONVERTER: "StringConverter", VALUE_CONVERTER: "StringConverter"}
-
 
 def combined_problems(
-    kind: type[ConnectorClass], config: ConnectorConfig
+    kind: type[ConnectorClass], config: ConnectorConfig, worker: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield keys with what is wrong with them together with others."""
+    """Yield keys with what is wrong with them together with others, or with the worker's converters."""
     try:
         chain = configured_chain(config.given)
     except ConfigError as error:
         yield TRANSFORMS, str(error)
         return
     try:
-        converters = for_connector(config.given, _DEFAULTS)
+        converters = for_connector(config.given, worker)
     except ConfigError as error:
         yield _converter_key(str(error)), str(error)
         return

@@ -86,7 +86,8 @@ def _filled(key: str, value: str, providers: Mapping[str, str], own: bool) -> st
         if own and kind == ENVIRONMENT and match[1] == "env":
             return match[0]
         text = _READERS[kind](key, match)
-        if is_secret_key(key):
+        # In an address, as with ?password=${file:PATH:password}, the name in the reference decides.
+        if is_secret_key(key) or is_secret_key(match[3]):
             remember_secret(text)
         return text
 

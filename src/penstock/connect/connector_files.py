@@ -53,10 +53,13 @@ def _from_json(path: Path, text: str) -> ConnectorFile:
     if state is not None and str(state).upper() not in INITIAL_STATES:
         allowed = ", ".join(INITIAL_STATES)
         raise ConfigError(f"'initial_state' of {path} is {state!r:.100}; allowed: {allowed}")
-    texts = {key: _text(value) for key, value in config.items() if value is not None}
+    texts = {key: _text(path, key, value) for key, value in config.items() if value is not None}
     name = str(data.get(NAME) or texts.get(NAME) or "")
     return ConnectorFile(path, name, texts, None if state is None else str(state).upper())
 
 
-def _text(value: Any) -> str:
+def _text(path: Path, key: str, value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise ConfigError(f"{key!r} of {path} is {kind}; allowed: a text, a number, true or false")
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -45,6 +45,12 @@ Config = Mapping[str, "str | None"]
 _APACHE = "org.apache.kafka.connect."
 _CONFLUENT = "io.confluent.connect."
 SIMPLE_HEADERS = f"{_APACHE}storage.SimpleHeaderConverter"
+STRING_CONVERTER = f"{_APACHE}storage.StringConverter"
+WORKER_CONVERTERS: Mapping[str, str] = {
+    KEY_CONVERTER: STRING_CONVERTER,
+    VALUE_CONVERTER: STRING_CONVERTER,
+}
+"""The converters of connectors that name none, where their worker names none either."""
 _Options = Callable[[dict[str, Any], str], dict[str, Any]]
 
 
@@ -76,7 +82,7 @@ class Converter:
 
 CONVERTERS = (
     Converter(f"{_APACHE}json.JsonConverter", "json", JSON),
-    Converter(f"{_APACHE}storage.StringConverter", "string", STRING),
+    Converter(STRING_CONVERTER, "string", STRING),
     Converter(f"{_APACHE}converters.ByteArrayConverter", "bytes"),
     Converter(f"{_APACHE}converters.ShortConverter", "short"),
     Converter(f"{_APACHE}converters.IntegerConverter", "int"),
@@ -255,7 +261,7 @@ def _registry_options(values: dict[str, Any], use: str) -> RegistryOptions:
     user_info = values[USER_INFO] or values[OLD_USER_INFO]
     if values[AUTH_SOURCE].upper() == "USER_INFO":
         if not user_info or ":" not in user_info:
-            raise ConfigError(f"{use}.converter.{USER_INFO}: a user and a password, USER:PASSWORD")
+            raise ConfigError(f"{use}.converter.{USER_INFO} must be of the form USER:PASSWORD")
         given["username"], _, given["password"] = user_info.partition(":")
     if values[f"{BEARER}credentials.source"] == "OAUTHBEARER":
         given["oauth"] = {

@@ -66,7 +66,7 @@ def _credentials(line: str) -> dict[str, str]:
             "sasl.password": unescaped.get("password", ""),
         }
     raise ValueError(
-        "sasl.jaas.config: PlainLoginModule and ScramLoginModule with username and password are read; "
-        "for others give the settings of librdkafka, as sasl.oauthbearer.method or "
-        "sasl.kerberos.principal"
+        "the value of sasl.jaas.config cannot be read; allowed are PlainLoginModule and ScramLoginModule "
+        "with username and password; for others give the settings of librdkafka, as "
+        "sasl.oauthbearer.method or sasl.kerberos.principal"
     )

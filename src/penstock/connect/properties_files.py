@@ -136,4 +136,6 @@ def _plain(text: str) -> str:
 
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9a-fA-F]{4})", text):
         raise ValueError("a \\u is followed by four hexadecimal digits")
-    return _ESCAPE.sub(sign, text)
+    # Java writes a sign beyond U+FFFF as two escapes.
+    plain = _ESCAPE.sub(sign, text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

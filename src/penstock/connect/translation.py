@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.config import resolve_references
-from penstock.connect.common_keys import CONNECTOR_CLASS, KEY_CONVERTER, VALUE_CONVERTER
+from penstock.connect.common_keys import CONNECTOR_CLASS
 from penstock.connect.connector_class import Catalog
 from penstock.connect.connector_config import ConnectorConfig
-from penstock.connect.converters import for_connector
+from penstock.connect.converters import WORKER_CONVERTERS, for_connector
 from penstock.connect.error_handling import error_handling
 from penstock.connect.sink_pipeline import sink_pipeline
 from penstock.connect.source_pipeline import source_pipeline
 from penstock.connect.transforms.configured_chain import configured_chain
 
-STRING = "org.apache.kafka.connect.storage.StringConverter"
-WORKER_CONVERTERS = {KEY_CONVERTER: STRING, VALUE_CONVERTER: STRING}
-"""The converters of connectors that name none."""
 # Others, as ${topic}, are those of connectors and transforms.
 _REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.connect.common_keys import KEY_CONVERTER, PREDICATES, TRANSFORMS, VALUE_CONVERTER
+from penstock.connect.common_keys import PREDICATES, TRANSFORMS
 from penstock.connect.connector_config import ConnectorConfig
-from penstock.connect.converters import for_connector
+from penstock.connect.converters import WORKER_CONVERTERS, for_connector
 from penstock.connect.header_forms import header_notes
 from penstock.connect.transforms.plugin_keys import plugin_keys
 from penstock.errors import ConfigError, nearest
 
 RESET = "consumer.override.auto.offset.reset"
-_DEFAULTS = {KEY_CONVERTER: "StringConverter", VALUE_CONVERTER: "StringConverter"}
 _PLUGINS = (f"{TRANSFORMS}.", f"{PREDICATES}.")
 _OTHERS = {
     "producer.override.": "settings of Kafka's Java client; records are written by librdkafka and Spark",
@@ -39,7 +38,7 @@ def unused_keys(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
 
 def _of_converters(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
     try:
-        found = for_connector(config.given, _DEFAULTS)
+        found = for_connector(config.given, WORKER_CONVERTERS)
     except ConfigError:
         return  # it is an error of its own
     for note in (*found.notes, *header_notes(found)):

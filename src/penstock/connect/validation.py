@@ -17,6 +17,7 @@ from penstock.connect.common_keys import (
 from penstock.connect.config_definition import Checked, Key
 from penstock.connect.connector_class import Catalog, ConnectorClass
 from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.converters import WORKER_CONVERTERS
 from penstock.connect.plugin_checks import (
     CONVERTER_KEYS,
     class_errors,
@@ -63,8 +64,10 @@ class Validation:
         return "\n".join(lines)
 
 
-def validate(catalog: Catalog, given: Mapping[str, str]) -> Validation:
-    """Check a configuration whose class is known."""
+def validate(
+    catalog: Catalog, given: Mapping[str, str], worker: Mapping[str, str] = WORKER_CONVERTERS
+) -> Validation:
+    """Check a configuration whose class is known; `worker` has the converters where it names none."""
     name = given[CONNECTOR_CLASS]
     kind = catalog.find(name)
     config = ConnectorConfig(given, kind.definition())
@@ -73,7 +76,7 @@ def validate(catalog: Catalog, given: Mapping[str, str]) -> Validation:
         found[key] = found.get(key, _undefined(key)).with_error(error)
     checked = tuple(found.values())
     if not any(each.errors for each in checked):
-        for key, error in combined_problems(kind, config):
+        for key, error in combined_problems(kind, config, worker):
             found[key] = found[key].with_error(error)
     groups = dict.fromkeys(each.key.group for each in checked if each.key.group is not None)
     warnings = (*kind().warnings(config), *unused_keys(config))

@@ -141,7 +141,8 @@ def _connection(
     try:
         found, unused = connection_keys(_security(file, given))
     except WrongKeyError as error:
-        raise file.wrong(_source_of(error.key, given), f"{error.key}: {error}") from None
+        text = f"{error.key} cannot be used: {error}"
+        raise file.wrong(_source_of(error.key, given), text) from None
     for key in unused:
         if not key.startswith(tuple(WITHOUT_EFFECT)):
             warnings[_source_of(key, given)] = "a connection does not use it"

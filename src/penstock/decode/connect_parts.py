@@ -137,7 +137,7 @@ def _text(column: Column, encoding: str) -> Column:
 
 def _json_text(column: Column) -> Column:
     text = column.cast("string")
-    return f.when(~f.trim(text).isin("null", ""), text)
+    return f.when(~_stripped(text).isin("null", ""), text)
 
 
 def _is_not_json(column: Column) -> Column:
@@ -146,4 +146,9 @@ def _is_not_json(column: Column) -> Column:
     in_list = f.try_parse_json(f.concat(f.lit("["), text, f.lit("]")))
     in_object = f.try_parse_json(f.concat(f.lit('{"v":'), text, f.lit("}")))
     parsed = f.is_valid_utf8(text) & in_list.isNotNull() & in_object.isNotNull()
-    return column.isNotNull() & (f.trim(text) != "") & ~f.coalesce(parsed, f.lit(False))
+    return column.isNotNull() & (_stripped(text) != "") & ~f.coalesce(parsed, f.lit(False))
+
+
+def _stripped(text: Column) -> Column:
+    """Return a text without what JSON allows around a value."""
+    return f.btrim(text, f.lit(" \t\r\n"))

@@ -92,6 +92,12 @@ case(
     Sample(None, None).add(1, {"a": 1}, timestamp=None),
 )
 
+case(
+    "insert-null-leaves-old",
+    transform("InsertField$Value", timestamp_field="at"),
+    Sample(None, None).add(1, {"at": "old"}, timestamp=None).add(2, {"at": "old"}),
+)
+
 both("replace-exclude", "ReplaceField", ORDERS, MAPS, NESTED, exclude="i8,b,in,nothing")
 both("replace-include", "ReplaceField", ORDERS, MAPS, include="id,text,a,c,state")
 both("replace-both", "ReplaceField", ORDERS, MAPS, include="id,text,a", exclude="text,a")
@@ -138,6 +144,15 @@ both("extract-struct", "ExtractField", NESTED, field="in")
 both("extract-unknown", "ExtractField", ORDERS, field="nope")
 both("extract-maps", "ExtractField", MAPS, field="o")
 both("extract-missing", "ExtractField", MAPS, field="nope")
+case(
+    "extract-null-is-tombstone",
+    chain(
+        ("ExtractField$Value", {"field": "e"}),
+        ("Filter", {"predicate": "p"}),
+        p=("RecordIsTombstone", {}),
+    ),
+    Sample(None, None).add(1, {"e": None}).add(2, {"e": 1}).add(3, {}),
+)
 both("extract-v2", "ExtractField", NESTED, field="in.deep.z", field_syntax_version="V2")
 both("extract-v2-quoted", "ExtractField", NESTED, field="in.`y.z`", field_syntax_version="V2")
 both("extract-v2-unknown", "ExtractField", NESTED, field="in.q", field_syntax_version="V2")
@@ -239,6 +254,9 @@ both("cast-bytes", "Cast", ORDERS, spec="raw:string")
 both("cast-bytes-number", "Cast", ORDERS, spec="raw:int32")
 both("cast-list", "Cast", ORDERS, spec="tags:string")
 both("cast-unknown", "Cast", ORDERS, spec="nope:string")
+_DEFAULT_TEXT = SchemaBuilder("string", default="n/a", optional=True).build()
+_WITH_TEXT = SchemaBuilder.struct().field("n", _DEFAULT_TEXT).build()
+both("cast-default-text", "Cast", Sample(STRING, _WITH_TEXT).add("k", {"n": "1"}), spec="n:int32")
 both("cast-no-default", "Cast", ORDERS, spec="level:string", replace_null_with_default="false")
 both("cast-defaults", "Cast", ORDERS, spec="level:float64,state:string")
 both("cast-nested-name", "Cast", NESTED, spec="in.x:string")

@@ -78,8 +78,8 @@ def test_a_report_says_what_can_run_here_and_why_not(
     assert "it names no key.converter and no value.converter" in found["plain"]["problems"][0]
     assert "String must be one of: none, all" in found["wrong"]["problems"][0]
     assert found["secret"]["problems"] == [
-        "x.password refers to ${vault:kv:p}: there is no provider 'vault' here; allowed: env, file, "
-        "directory"
+        "x.password refers to ${vault:kv:p}: there is no provider 'vault' here; allowed: file, "
+        "directory, env"
     ]
     assert "is here already, with another configuration" in found["here"]["problems"][0]
     assert states(server) == {"here": "UNASSIGNED"}

@@ -7,6 +7,15 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Command
 
+from penstock.cli.connect_standalone import finish_removals, store_connectors
+from penstock.connect.connector_files import ConnectorFile
+from penstock.connect.connectors import CATALOG
+from penstock.control.roles import Access, Grant, Role
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Desired
+from penstock.server.connect.connector_store import ConnectorStore
+from penstock.worker.starting import Starting
+
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER = f"bootstrap.servers=b:1\nkey.converter={STRING}\nvalue.converter={STRING}\n"
 
@@ -39,3 +48,18 @@ def test_two_files_of_one_connector_are_refused(command: Command, own_home: Path
     refused = command("connect", "standalone", "w.properties", "a.properties", "b.properties")
     assert refused.code == 2
     assert "a.properties and b.properties are both of the connector 'x'" in refused.err
+
+
+def test_a_removal_that_an_earlier_process_did_not_finish_frees_the_name(
+    control_store: ControlStore, tmp_path: Path
+) -> None:
+    connectors = ConnectorStore(control_store, Access("a", (Grant(Role.ADMIN),)), CATALOG)
+    config = {"name": "x", "connector.class": "FileStreamSink", "topics": "a", "file": "/out"}
+    file = ConnectorFile(tmp_path / "x.properties", "x", config)
+    store_connectors(connectors, [file])
+    connectors.set_desired(connectors.find("x"), Desired.DELETED)
+
+    finish_removals(control_store, Starting(control_store, str(tmp_path / "states")))
+    store_connectors(connectors, [file])
+
+    assert connectors.find("x").row.desired is Desired.RUNNING

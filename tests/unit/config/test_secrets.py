@@ -289,3 +289,9 @@ def test_objects_in_an_event_are_masked():
     event = mask_event(None, "info", {"event": "e", "a": Holder(), "b": {Holder()}, "n": 3})
     assert "hunter2" not in repr(event)
     assert event["n"] == 3
+
+
+def test_what_is_wrong_with_the_key_of_a_secret_is_no_secret() -> None:
+    text = "Invalid value [hidden] for configuration connection.password: give user and password"
+    assert mask(text) == text
+    assert "hunter2" not in mask("for configuration x and sasl.password: hunter2")

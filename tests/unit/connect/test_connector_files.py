@@ -34,6 +34,16 @@ def test_forms(tmp_path: Path, name: str, text: str, state: str | None) -> None:
     assert (found.name, found.config, found.initial_state) == ("c", {**CONFIG, "name": "c"}, state)
 
 
+@pytest.mark.parametrize("value", [["a", "b"], {"a": 1}])
+def test_a_value_that_is_no_text_is_refused(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"name": "c", "config": {**CONFIG, "topics": value}}))
+    with pytest.raises(
+        ConfigError, match="'topics' of .* allowed: a text, a number, true or false"
+    ):
+        read_connector_file(path)
+
+
 def test_an_unknown_state_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"name": "c", "config": CONFIG, "initial_state": "asleep"}))

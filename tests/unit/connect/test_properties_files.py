@@ -27,6 +27,7 @@ from penstock.errors import ConfigError
         ("a=1,\\\n  2,\\\n  # no comment\nb=", {"a": "1,2,# no comment", "b": ""}),
         ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
         ("a=\\u00e4", {"a": "ä"}),
+        ("a=\\ud83d\\ude00", {"a": "😀"}),
         ("a=1\na=2", {"a": "2"}),
         ("a=1\\", {"a": "1"}),
     ],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.config.secrets import mask
 from penstock.connect.worker_defaults import CONNECT_WORKER, WorkerDefaults
 from penstock.connect.worker_settings import (
     Listener,
@@ -195,3 +196,12 @@ def test_a_definition_gets_the_cluster_of_the_worker() -> None:
     assert worker.placed({"connection": "own"}) == {"connection": "own"}
     assert WorkerDefaults().placed({"name": "x"}) == {"name": "x"}
     assert "a${b}" not in repr(worker)
+
+
+def test_a_secret_of_a_provider_in_an_address_is_masked_in_messages(tmp_path: Path) -> None:
+    file = tmp_path / "db.properties"
+    file.write_text("password=tr0ub4dor-3\n")
+    url = f"jdbc:postgresql://db/shop?user=app&x=${{file:{file}:password}}"
+    made = WorkerDefaults().readable({"connection.url": url})
+    assert made["connection.url"].endswith("x=tr0ub4dor-3")
+    assert "tr0ub4dor-3" not in mask("refused: tr0ub4dor-3")

@@ -42,6 +42,12 @@ WRONG: list[Wrong] = [
         "pk.mode",
         "insert.mode is upsert, which needs a key: give record_key, record_value or kafka",
     ),
+    (
+        "jdbc-insert",
+        {"topics.to.tables.mapping": "orders"},
+        "table.name.format",
+        "'orders' in topics.to.tables.mapping is not TOPIC:TABLE",
+    ),
     ("jdbc-insert", {"insert.mode": "merge"}, "insert.mode", "String must be one of"),
     (
         "jdbc-insert",

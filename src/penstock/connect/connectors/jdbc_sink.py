@@ -207,8 +207,10 @@ class JdbcSink(TableSink):
     def table(self, config: ConnectorConfig) -> str:
         """Return the table; raise ValueError where it is not one."""
         template: str = config["table.name.format"]
-        pairs = (pair.split(":", 1) for pair in config["topics.to.tables.mapping"] if ":" in pair)
-        if not (mapped := dict(pairs)):
+        pairs = [pair.partition(":") for pair in config["topics.to.tables.mapping"]]
+        if wrong := [topic for topic, colon, name in pairs if not (topic and colon and name)]:
+            raise ValueError(f"{wrong[0]!r} in topics.to.tables.mapping is not TOPIC:TABLE")
+        if not (mapped := {topic.strip(): name.strip() for topic, _, name in pairs}):
             return name_of(config, template)
         return name_of(
             config, TOPIC, change=lambda topic: mapped.get(topic, template.replace(TOPIC, topic))

@@ -156,8 +156,8 @@ class MirrorSource(MappedClass):
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return a mirror of the topics."""
-        named = all(re.fullmatch(r"[A-Za-z0-9_-]+", topic) for topic in config["topics"])
         exclude = config["topics.blacklist"] or config["topics.exclude"]
+        named = _are_names(config["topics"], exclude)
         identity = config["replication.policy.class"] == _IDENTITY
         options = {
             "cluster": _cluster(config),
@@ -176,6 +176,22 @@ class MirrorSource(MappedClass):
             "tasks_max": config[TASKS_MAX],
         }
         return {"source": {"mirror": given(options)}}
+
+
+def _are_names(topics: list[str], exclude: list[str]) -> bool:
+    """Return whether all topics are names, and none of them is excluded.
+
+    >>> _are_names(["orders"], ["__.*"]), _are_names(["orders.*"], []), _are_names(["a"], ["a|b"])
+    (True, False, False)
+    """
+    try:
+        out = [re.compile(each) for each in exclude]
+    except re.error:
+        return False  # the source reports what is wrong with a pattern
+    return all(
+        re.fullmatch(r"[A-Za-z0-9_-]+", topic) and not any(each.fullmatch(topic) for each in out)
+        for topic in topics
+    )
 
 
 def _keeps_bytes(name: str) -> bool:

@@ -44,10 +44,11 @@ def assess(
 ) -> Assessment:
     """Check a connector with the server that is to run it; `known` are the connectors that it has.
 
-    `worker` has the converters of the workers there, which the API does not show.
+    `worker` has the converters and config providers of the workers there, which the API does not show.
     """
     config = {**(worker or WorkerDefaults()).completed(there.config), NAME: there.name}
-    problems = [*_unreadable(config), *_without_converters(config, worker)]
+    providers = (worker or WorkerDefaults()).providers
+    problems = [*_unreadable(config, providers), *_without_converters(config, worker)]
     remarks: list[str] = []
     if not there.class_name:
         problems.append(f"it has no {CONNECTOR_CLASS}")
@@ -86,12 +87,13 @@ def keys_without_effect(config: Mapping[str, str], validation: Mapping[str, Any]
     return [key for key in config if key not in known and not key.startswith(_OF_PARTS)]
 
 
-def _unreadable(config: Mapping[str, str]) -> list[str]:
+def _unreadable(config: Mapping[str, str], providers: Mapping[str, str]) -> list[str]:
     """Return secrets that are not in the configuration, and references that have no value here."""
     found = [
-        f"{key} refers to {text}: there is no provider {provider!r} here; allowed: env, file, directory"
+        f"{key} refers to {text}: there is no provider {provider!r} here; allowed: "
+        f"{', '.join(name for name in providers if name != 'dir')}"
         for key, text, provider in references(config)
-        if not is_resolvable(text)
+        if not is_resolvable(text, providers)
     ]
     return found + [
         f"{key} is masked there; create the connector here from a file that has its value"

@@ -13,8 +13,9 @@ from penstock.retry import retry
 
 _PATIENCE = 30.0
 _PAUSE = 0.5
-# What a cluster replies whose workers share connectors again, or have not read a change yet.
-_BUSY = ("rebalance", "momentarily", "stale configuration")
+# What a cluster replies whose workers share connectors again, or have not read a change yet; and a
+# server here that has not removed an earlier connector of the name yet.
+_BUSY = ("rebalance", "momentarily", "stale configuration", "is being removed")
 RUNNING, PAUSED, STOPPED = "RUNNING", "PAUSED", "STOPPED"
 
 
@@ -106,6 +107,11 @@ class ConnectCluster:
         path = f"/connectors/{in_path(name)}/offsets"
         body = {"offsets": offsets}
         retry(lambda: self.client.connect("PATCH", path, body), again, within=2 * _PATIENCE)
+
+    def reset_offsets(self, name: str, again: Callable[[Exception], float | None]) -> None:
+        """Remove all offsets; `again` decides after an error whether it is tried again."""
+        path = f"/connectors/{in_path(name)}/offsets"
+        retry(lambda: self.client.connect("DELETE", path), again, within=2 * _PATIENCE)
 
     def _ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         return retry(

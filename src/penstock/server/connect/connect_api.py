@@ -298,9 +298,11 @@ def plugin_keys(call: Call, plugin: str) -> Reply:
 
 def validate_plugin(call: Call, plugin: str) -> Reply:
     """Check a configuration without storing it."""
-    warned = call.flag("warnings")
-    checked = plugin_replies.validated(call.catalog, plugin, call.body, with_warnings=warned)
-    return Reply(body=with_converters(checked, call.defaults.converters))
+    warned, worker = call.flag("warnings"), call.defaults.converters
+    checked = plugin_replies.validated(
+        call.catalog, plugin, call.body, worker, with_warnings=warned
+    )
+    return Reply(body=with_converters(checked, worker))
 
 
 def list_loggers(call: Call) -> Reply:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.config import Connection
 from penstock.connect.connector_class import Offsets
 from penstock.control.job_spec import pipeline_name
-from penstock.errors import ConfigError, GroupInUseError
+from penstock.errors import ConfigError, GroupInUseError, PenstockError
 from penstock.imports.position_editing import read_positions, set_positions
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline.importing import key_of
@@ -86,10 +87,13 @@ def reset(connector: Connector, connection: Connection, *, at_rest: bool) -> str
 
 def _of_group(connector: Connector, connection: Connection) -> list[dict[str, Any]]:
     with Admin(connection) as admin:
-        committed = admin.committed(_group(connector))
+        return _described(admin.committed(_group(connector)))
+
+
+def _described(offsets: Mapping[Place, int]) -> list[dict[str, Any]]:
     return [
         {"partition": {_TOPIC: topic, _PARTITION: number}, "offset": {_OFFSET: offset}}
-        for (topic, number), offset in sorted(committed.items())
+        for (topic, number), offset in sorted(offsets.items())
     ]
 
 
@@ -104,12 +108,23 @@ def _alter_group(
             admin.delete_group(_group(connector))
     merged = {**kept, **wanted}
     offsets = {place: offset for place, offset in merged.items() if offset is not None}
-    if offsets:
-        try:
-            with GroupOffsets(connection, _group(connector)) as group:
-                group.commit(offsets)
-        except GroupInUseError as error:
+    if not offsets:
+        return
+    try:
+        with GroupOffsets(connection, _group(connector)) as group:
+            group.commit(offsets)
+    except PenstockError as error:
+        if kept:
+            raise ConnectError(500, _lost(error, offsets)) from None
+        if isinstance(error, GroupInUseError):
             raise ConnectError(500, str(error)) from None
+        raise
+
+
+def _lost(error: PenstockError, offsets: dict[Place, int]) -> str:
+    """Return the text for a group that was removed, and whose other offsets could not be set again."""
+    body = json.dumps({"offsets": _described(offsets)}, separators=(",", ":"))
+    return f"{error}. The group has no offsets now; send those that stay once more: {body}"
 
 
 def _require_existing(admin: Admin, places: list[Place]) -> None:

@@ -165,7 +165,9 @@ class ConnectorStore:
         require(self.access, Role.OPERATOR, before.labels)
         shown = self.shown.config(self.store, before)
         opened = self.store.secrets.opened(before.name, before.spec)
-        return {key: opened[key] if shown.get(key) == each else each for key, each in config.items()}
+        return {
+            key: opened[key] if shown.get(key) == each else each for key, each in config.items()
+        }
 
     def _is_visible(self, row: DeploymentRow) -> bool:
         return (

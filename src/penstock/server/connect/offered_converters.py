@@ -11,8 +11,7 @@ from penstock.connect.common_keys import (
     VALUE_CONVERTER,
     VERSION,
 )
-from penstock.connect.converters import CONVERTERS, SIMPLE_HEADERS
-from penstock.connect.translation import WORKER_CONVERTERS
+from penstock.connect.converters import CONVERTERS, SIMPLE_HEADERS, WORKER_CONVERTERS
 
 _USES = {KEY_CONVERTER: "key", VALUE_CONVERTER: "value", HEADER_CONVERTER: "header"}
 _DEFAULTS = {**WORKER_CONVERTERS, HEADER_CONVERTER: SIMPLE_HEADERS}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.connect.common_keys import CONNECTOR_CLASS
 from penstock.connect.connector_class import Catalog, UnknownClassError, short_names
+from penstock.connect.converters import WORKER_CONVERTERS
 from penstock.connect.plugin_list import other_keys, other_plugins
 from penstock.connect.validation import validate
 from penstock.server.connect.connect_errors import ConnectError
@@ -41,10 +43,16 @@ def keys(catalog: Catalog, plugin: str) -> list[dict[str, Any]]:
 
 
 def validated(
-    catalog: Catalog, plugin: str, body: Any, *, with_warnings: bool = False
+    catalog: Catalog,
+    plugin: str,
+    body: Any,
+    worker: Mapping[str, str] = WORKER_CONVERTERS,
+    *,
+    with_warnings: bool = False,
 ) -> dict[str, Any]:
     """Return every key of a configuration with its value and its errors.
 
+    `worker` has the converters of the workers; their keys are not listed.
     With warnings the reply has a member that Connect's does not have: keys without effect.
     """
     if not isinstance(body, dict):
@@ -56,7 +64,8 @@ def validated(
             400, f"Included connector type {named} does not match request type {plugin}"
         )
     try:
-        found = validate(catalog, {CONNECTOR_CLASS: plugin, **given})
+        config = {CONNECTOR_CLASS: plugin, **given}
+        found = validate(catalog, config, {**WORKER_CONVERTERS, **worker})
     except UnknownClassError as error:
         raise ConnectError(400, str(error)) from None
     warnings = {"warnings": [{"name": key, "text": text} for key, text in found.warnings]}

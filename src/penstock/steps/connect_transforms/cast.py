@@ -18,7 +18,7 @@ from penstock.steps.connect_transforms.part_transform import (
     kind_of,
     with_keys,
 )
-from penstock.steps.connect_transforms.record_columns import Part, map_part
+from penstock.steps.connect_transforms.record_columns import MismatchError, Part, map_part
 
 WHOLE = ""
 _TYPES = {
@@ -141,10 +141,15 @@ def _cast_default(schema: Schema, target: str) -> Any:
         return _text(default)
     if target == "boolean":
         return default.lower() == "true" if isinstance(default, str) else int(default) != 0
-    number = float(default) if target.startswith("float") else int(default)
+    try:
+        number = float(default) if target.startswith("float") else int(default)
+    except (ValueError, OverflowError):
+        raise MismatchError(f"The default {default!r:.100} cannot be cast to {target}") from None
     if target in java_casts.BITS:
-        bits = java_casts.BITS[target]
-        number = (int(number) + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+        half = 2 ** (java_casts.BITS[target] - 1)
+        if isinstance(default, str) and not -half <= number < half:
+            raise MismatchError(f"The default {default!r:.100} is out of range for {target}")
+        number = (int(number) + half) % (2 * half) - half
     return number
 
 

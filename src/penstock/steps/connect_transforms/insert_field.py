@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from penstock.formats.connect import INT32, INT64, STRING, Field, Schema, timestamp
-from penstock.steps.connect_transforms.part_transform import PartTransform, without_keys
+from penstock.steps.connect_transforms.part_transform import PartTransform
 from penstock.steps.connect_transforms.record_columns import Part, RecordColumns, map_part
 
 
@@ -29,14 +29,15 @@ class InsertField(PartTransform):
         return part.with_fields([*part.fields(defaults=self.defaults), *new])
 
     def _object(self, part: Part, record: RecordColumns) -> Part:
-        """Return the object with the new entries; what is null is not added."""
+        """Return the object with the new entries; a new one that is null leaves the old one."""
         new = {
             name: f.unix_millis(column) if schema == timestamp() else column
             for name, _, schema, column in self._inserted(record)
         }
         pairs = [made for n, c in new.items() for made in (f.lit(n), c.cast("variant"))]
         added = f.map_filter(f.create_map(*pairs), lambda _, value: value.isNotNull())
-        return map_part(f.map_concat(without_keys(part.as_map(), new), added))
+        old = f.map_filter(part.as_map(), lambda key, _: ~f.array_contains(f.map_keys(added), key))
+        return map_part(f.map_concat(old, added))
 
     def _inserted(self, record: RecordColumns) -> Iterator[tuple[str, bool, Schema, Column]]:
         offset = f.coalesce(

@@ -102,6 +102,11 @@ def map_part(column: Column) -> Part:
     return Part(f.to_variant_object(column), None)
 
 
+def without_null(variant: Column) -> Column:
+    """Return a value without a schema, in which the null of JSON is no value at all, as in Connect."""
+    return f.when(~f.is_variant_null(variant), variant)
+
+
 def refused(part: Part, text: str) -> Part:
     """Return a part that raises for each record that has it, and stays null where it is null."""
     column = f.when(~part.is_null, f.raise_error(f.lit(text))).cast(spark_type(part.schema))

@@ -25,6 +25,7 @@ from penstock.steps.connect_transforms.record_columns import (
     map_part,
     refused,
     struct_part,
+    without_null,
 )
 from penstock.steps.connect_transforms.spark_types import spark_type, with_default
 
@@ -97,7 +98,7 @@ class ExtractField(PartTransform):
         column = part.column
         for name in self._path:
             column = f.try_element_at(column.cast(MAP), f.lit(name))
-        return Part(column, None)
+        return Part(without_null(column), None)
 
     @property
     def _path(self) -> list[str]:
