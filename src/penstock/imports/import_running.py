@@ -29,6 +29,7 @@ from penstock.imports.intake import Intake
 from penstock.imports.listening import Listening
 from penstock.imports.round_report import RoundReport
 from penstock.imports.rounds import Round, Rounds
+from penstock.imports.unprocessed import require_processed
 from penstock.pipeline import Mark, Pipeline
 from penstock.pipeline.importing import ListeningImport, UnreadableError
 
@@ -57,6 +58,8 @@ def start(
     plan = import_plan(pipeline)
     if plan is None:
         return begin(pipeline, once=once)
+    if plan.behind is None:
+        require_processed(pipeline)
     report = RoundReport(on_batch if plan.behind is None else None, token)
     return ImportRunning(pipeline, plan, begin, once, Hooks(report.add, before_batch))
 

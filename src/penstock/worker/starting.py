@@ -110,16 +110,24 @@ class Starting:
         return pipeline
 
     def clean(self, row: DeploymentRow) -> None:
-        """Remove the state of a deployment that is deleted; its tables and offsets are kept."""
-        data: Any
+        """Remove the state of a deployment that is deleted; its tables and offsets are kept.
+
+        Where the place of the state is not known, as after a variable was removed, it stays.
+        """
+        try:
+            data = self._placing(row)
+            if isinstance(data, dict) and "name" in data:
+                remove_state({"state": self.state, **data})
+        except ConfigError as error:
+            log.warning("state_not_removed", deployment=row.name, reason=str(error))
+
+    def _placing(self, row: DeploymentRow) -> Any:
+        """Return what has the name and the place of a deployment's state."""
         if row.kind is Kind.JOB:
-            data = JobSpec.of(row, self.store.secrets).definition
-        elif row.kind is Kind.CONNECTOR:
-            data = self._connector(row)
-        else:
-            data = self.store.secrets.opened(row.name, row.spec)
-        if isinstance(data, dict) and "name" in data:
-            remove_state({"state": self.state, **data})
+            return JobSpec.of(row, self.store.secrets).definition
+        if row.kind is Kind.CONNECTOR:
+            return {"name": pipeline_name(row.name)}  # references in it may have no value any more
+        return self.store.secrets.opened(row.name, row.spec)
 
     def _note(self, name: str, done: Done) -> None:
         """Write an event about records that failed or were lost."""

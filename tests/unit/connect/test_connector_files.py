@@ -39,7 +39,7 @@ def test_a_value_that_is_no_text_is_refused(tmp_path: Path, value: object) -> No
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"name": "c", "config": {**CONFIG, "topics": value}}))
     with pytest.raises(
-        ConfigError, match="'topics' of .* allowed: a text, a number, true or false"
+        ConfigError, match=r"'topics' of .* allowed: a text, a number, true or false"
     ):
         read_connector_file(path)
 

@@ -100,7 +100,7 @@ def test_offsets_of_another_mode_are_refused(
 def test_what_is_not_an_offset_is_refused_with_advice(
     place: dict[str, Any], offset: dict[str, Any]
 ) -> None:
-    with pytest.raises(ConfigError, match="allowed|give|leave"):
+    with pytest.raises(ConfigError, match=r"allowed|give|leave"):
         taken(place, offset, mode="timestamp")
 
 

@@ -279,7 +279,7 @@ def test_secrets_are_never_shown_and_stay_when_they_come_back_masked(
     assert b"hunter22" not in stored
 
 
-JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter22";'
+JAAS = 'org.x.PlainLoginModule required username="u" password="hunter22";'
 WITH_SECRETS = {
     "login of another cluster": {
         "connector.class": "MirrorSource",
