@@ -90,7 +90,8 @@ COMMON = Definition(
             TASKS_MAX,
             Type.INT,
             "1",
-            "How many tasks of the connector run at a time, at most.",
+            "How many tasks of a source run at a time, at most. A sink has a task for each partition of "
+            "its topics, and as many run at a time as its worker has cores for.",
             "HIGH",
             order=4,
             width="SHORT",
@@ -101,7 +102,7 @@ COMMON = Definition(
             "tasks.max.enforce",
             Type.BOOLEAN,
             "true",
-            "Accepted, and without effect: there are never more tasks than tasks.max.",
+            "Accepted, and without effect: never more tasks are shown than tasks.max.",
             "LOW",
             order=5,
             width="SHORT",

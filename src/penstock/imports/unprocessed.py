@@ -1,4 +1,4 @@
-"""Records that an import has left in the topic between, for steps that its pipeline does not have any more."""
+"""Records that wait in the topic between, for steps that the pipeline of an import does not have any more."""
 
 from __future__ import annotations
 
