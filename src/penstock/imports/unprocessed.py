@@ -1,4 +1,4 @@
-"""Records that wait in the topic between, for steps that the pipeline of an import does not have any more."""
+"""Records in the topic between that wait for steps which the pipeline of an import no longer has."""
 
 from __future__ import annotations
 
