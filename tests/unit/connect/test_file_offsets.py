@@ -82,3 +82,13 @@ def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "none.txt"
     with pytest.raises(ConfigError, match="does not exist on this machine"):
         taken(missing, {"filename": str(missing)}, {"position": 1})
+
+
+def test_offsets_of_files_that_a_connector_has_read_before_do_not_count(file: Path) -> None:
+    given = {"connector.class": "FileStreamSource", "file": str(file), "topic": "t", "name": "n"}
+    config, found = CATALOG.config(given), CATALOG.find("FileStreamSource")()
+    former: Offsets = [({"filename": "/former.txt"}, {"position": 999})]
+    own: Offsets = [({"filename": str(file)}, {"position": 4})]
+    assert found.take_over(config, [*former, *own]) == found.take_over(config, own)
+    with pytest.raises(ConfigError, match=r"'/former.txt'; this connector reads"):
+        found.take_over(config, former)

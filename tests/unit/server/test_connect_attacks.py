@@ -13,6 +13,10 @@ from tests.contract.connect_rest.store_worker import StoreWorker
 from tests.unit.server.conftest import Api
 
 from penstock.control.store import ControlStore
+from penstock.imports.positions import position_record
+from penstock.pipeline.importing import key_of
+from penstock.server.connect.connect_body import parse_body
+from penstock.server.connect.connector_offsets import source_entry
 from penstock.server.connect.connector_store import ConnectorStore
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
@@ -181,3 +185,11 @@ def test_a_name_is_free_when_its_connector_was_cleaned_up(
         assert "try again" in reply.json()["message"]
     StoreWorker(store, failing=()).work()
     assert client.put("/connectors/a/config", json=SINK).status_code == 201
+
+
+def test_offsets_of_sources_with_fractions_can_be_stored() -> None:
+    body = parse_body(b'{"partition": {"n": 0.5}, "offset": {"since": 1.50, "in": [2.5]}}')
+    partition, offset = source_entry(body)
+    assert type(partition["n"]) is float
+    written = position_record("orders", key_of(partition), offset)
+    assert written.column("value").to_pylist() == [b'{"since":1.5,"in":[2.5]}']

@@ -16,10 +16,16 @@ _BLOCK = 2**16
 
 
 def positions_of(file: str, offsets: Offsets) -> Offsets:
-    """Return positions of files by their identity; those that are already are left as they are."""
+    """Return positions of files by their identity; those that are already are left as they are.
+
+    Connect keeps the offsets of files that a connector has read under an earlier configuration: next to
+    that of its file they do not count.
+    """
+    names = {place[_NAME] for place, _ in offsets if isinstance(place.get(_NAME), str)}
     return [
         _position(file, place, offset) if _NAME in place else (place, offset)
         for place, offset in offsets
+        if file not in names or place.get(_NAME, file) == file
     ]
 
 

@@ -59,7 +59,7 @@ def alter(connector: Connector, connection: Connection, given: list[Any], *, at_
     if connector.kind.kind == "sink":
         _alter_group(connector, connection, dict(map(_sink_entry, given)))
     else:
-        wanted = _positions(connector, list(map(_source_entry, given)))
+        wanted = _positions(connector, list(map(source_entry, given)))
         set_positions(connection, pipeline_name(connector.row.name), wanted)
     return ALTERED
 
@@ -168,14 +168,21 @@ def _sink_offset(offset: Any) -> int | None:
     return _whole(offset[_OFFSET], "offset", 2**63)
 
 
-def _source_entry(given: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def source_entry(given: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return partition and offset of a body's entry, with plain numbers, as positions are stored.
+
+    >>> from penstock.server.connect.connect_body import parse_body
+    >>> source_entry(parse_body(b'{"partition": {"url": "a"}, "offset": {"since": 1.50}}'))
+    ({'url': 'a'}, {'since': 1.5})
+    """
     partition = given.get("partition") if isinstance(given, dict) else None
     offset = given.get("offset") if isinstance(given, dict) else None
     if not isinstance(partition, dict) or not isinstance(offset, (dict, type(None))):
         raise ConnectError(
             400, "a source's offset is an object with 'partition' and 'offset', which are objects"
         )
-    return partition, offset
+    plain: list[Any] = json.loads(json.dumps([partition, offset]))
+    return plain[0], plain[1]
 
 
 def _whole(given: Any, what: str, limit: int) -> int:
