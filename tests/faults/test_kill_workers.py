@@ -60,6 +60,4 @@ def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
     found = verdicts(world, workers.tally, defaultdict(lambda: defaultdict(list)), load.sent)
     assert all(each.is_exact for each in found), found
     assert counted == dict.fromkeys(workers.names, load.sent)
-    times = sorted(workers.takeovers)
-    print(f"{rounds} events, {load.sent} records; back after {times[len(times) // 2]:.1f} s (median), "
-          f"{times[-1]:.1f} s (longest)")  # fmt: skip
+    print(f"{rounds} events, {load.sent} records\n{workers.summary()}")

@@ -143,6 +143,7 @@ class HostedRun:
                 with self._turns:
                     if self._asked.is_set():
                         return None
+                    log.info("run_starts", deployment=self.lease.deployment)
                     return self._start()
             except TransientError as error:
                 self._error = error
