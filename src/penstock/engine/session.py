@@ -81,6 +81,16 @@ def _shared(options: SparkOptions | None) -> SparkSession:
         return _connected(_jvm, _options or wanted)
 
 
+def session_is_lost() -> bool:
+    """Return whether this process had a session, and has none now: its Java died, or starts again."""
+    jvm: Jvm | None = _jvm
+    known: Any = SparkSession
+    is_up = (
+        jvm is not None and jvm.process.poll() is None and known._instantiatedSession is not None
+    )
+    return _options is not None and not is_up
+
+
 def stop_session() -> None:
     """Stop Spark and end its Java process."""
     global _jvm, _options  # noqa: PLW0603
