@@ -30,7 +30,7 @@ from penstock.errors import TransientError
 from penstock.testing import eventually
 
 LEASE = 5.0
-PATIENCE = 300.0
+PATIENCE = 600.0
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 EVENTS = (
     "kill", "kill", "kill_java", "kill_server", "suspend", "store_restart", "drain", "pause", "change",
