@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from json import loads
-from threading import Thread
-from typing import Annotated
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +14,12 @@ from penstock.cli.interrupts import interruptible
 from penstock.cli.jar_progress import fetch_shown
 from penstock.cli.options import JsonOption
 from penstock.cli.output import print_json, print_table, say
-from penstock.control.placement import is_alive
-from penstock.control.places import SUPERVISED, WORKER_CONF, open_store
-from penstock.control.store import ControlStore
+from penstock.control.places import SUPERVISED, WORKER_CONF
 from penstock.errors import ConfigError, NotFoundError, nearest
+
+if TYPE_CHECKING:
+    from penstock.control.store import ControlStore
+    from penstock.pipeline import SparkOptions
 
 app = typer.Typer(
     invoke_without_command=True, help="Run deployments of a server; list and drain workers."
@@ -80,21 +83,49 @@ def worker(
         context.obj = (store, keys)
         return
     from penstock.cli.pipelines import spark_options  # noqa: PLC0415
-    from penstock.connect.worker_settings import worker_from_environment  # noqa: PLC0415
     from penstock.embedded import jars  # noqa: PLC0415
-    from penstock.engine import spark_session, stop_session  # noqa: PLC0415
-    from penstock.worker.starting import Starting  # noqa: PLC0415
-    from penstock.worker.worker import Worker  # noqa: PLC0415
+    from penstock.engine import stop_session  # noqa: PLC0415
 
     # Others see it in this process still; Java and the processes of Spark do not inherit it.
     os.environ.pop(SUPERVISED, None)
-    settings = [*inherited_conf(), *(conf or [])]
-    opened = open_store(store, keys, lease)
+    options = spark_options(master, memory, [*inherited_conf(), *(conf or [])])
     fetch_shown(jars.SPARK_GROUPS)
-    one = Worker(opened, Starting(opened, state, connect=worker_from_environment()))
-    with interruptible() as interrupted, one.lines.collecting():
+    with interruptible() as interrupted:
+        starting = Thread(target=_start_spark, args=[options], name="spark-start", daemon=True)
+        starting.start()
         try:
-            spark_session(spark_options(master, memory, settings))
+            _run_worker(options, interrupted, (store, keys, lease), state)
+        finally:
+            starting.join()
+            stop_session()
+
+
+def _start_spark(options: SparkOptions) -> None:
+    """Start Spark's session while this process loads its modules: both take some seconds."""
+    from penstock.engine import spark_session  # noqa: PLC0415
+
+    with suppress(Exception):  # the worker's own call raises it
+        spark_session(options)
+
+
+def _run_worker(
+    options: SparkOptions,
+    interrupted: Event,
+    place: tuple[str | None, str | None, float],
+    state: str | None,
+) -> None:
+    """Run deployments of the store at a place, with its keys and length of leases."""
+    from penstock.connect.worker_settings import worker_from_environment  # noqa: PLC0415
+    from penstock.control.places import open_store  # noqa: PLC0415
+    from penstock.engine import spark_session  # noqa: PLC0415
+    from penstock.worker.starting import Starting  # noqa: PLC0415
+    from penstock.worker.worker import Worker  # noqa: PLC0415
+
+    opened = open_store(*place)
+    one = Worker(opened, Starting(opened, state, connect=worker_from_environment()))
+    try:
+        with one.lines.collecting():
+            spark_session(options)
             thread = Thread(target=one.run, name="worker")
             thread.start()
             say(f"worker {one.id} runs deployments of {opened.database.place}")
@@ -102,9 +133,8 @@ def worker(
                 thread.join(0.2)
                 if interrupted.is_set():
                     one.drain()
-        finally:
-            stop_session()
-            opened.close()
+    finally:
+        opened.close()
 
 
 def inherited_conf() -> list[str]:
@@ -122,6 +152,8 @@ def inherited_conf() -> list[str]:
 @app.command("list")
 def list_workers(context: typer.Context, json: JsonOption = False) -> None:
     """List the workers of a store."""
+    from penstock.control.placement import is_alive  # noqa: PLC0415
+
     with _opened(context) as store:
         now, workers = store.database.time(), store.workers.all()
         held = [run.worker for run in store.leases.all() if run.is_held(now)]
@@ -161,5 +193,7 @@ def _state(draining: bool, alive: bool) -> str:
 
 
 def _opened(context: typer.Context) -> ControlStore:
+    from penstock.control.places import open_store  # noqa: PLC0415
+
     store, keys = context.obj
     return open_store(store, keys)

@@ -14,6 +14,8 @@ class Reason(str, Enum):
     DELETED = "deleted"
     DRAINING = "draining"
     BALANCE = "balance"
+    # Java of this worker died: others have a session in which it runs at once.
+    JAVA_DIED = "java_died"
     # Another worker has the lease, or the deployment is gone: stop at once, there is nothing to release.
     LOST = "lost"
 

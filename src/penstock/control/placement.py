@@ -29,6 +29,8 @@ class Rules:
     patience: float = 10.0
     # A worker gives runs up if it has this many more than its share, as a part of it, and at least two.
     tolerance: float = 0.25
+    # While a run that was claimed this many seconds ago or less starts, none moves that has begun.
+    starting: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,12 @@ def _hash(name: str, worker: str) -> int:
 
 
 def to_move(me: str, mine: Sequence[RunRow], known: Shares, rules: Rules) -> list[str]:
-    """Return the names of the runs that a worker should give up for one that has too few."""
+    """Return the names of the runs that a worker should give up for one that has too few.
+
+    `mine` are those of its runs that may move.
+    """
     share = known.even[me]
-    excess = len(mine) - math.ceil(share)
+    excess = known.counts[me] - math.ceil(share)
     needed = sum(
         max(0, math.floor(known.even[id]) - count) for id, count in known.counts.items() if id != me
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.config.directories import data_dir
-from penstock.control.store import ControlStore
+
+if TYPE_CHECKING:
+    from penstock.control.store import ControlStore
 
 STORE, KEYS = "PENSTOCK_STORE", "PENSTOCK_STORE_KEYS"
 """The environment variables of the store's file or URL, and of the file with its keys."""
@@ -36,5 +39,7 @@ def open_store(
 
     All servers and workers of a store have the same keys.
     """
+    from penstock.control.store import ControlStore  # noqa: PLC0415 - a worker starts Java first
+
     file = keys or os.environ.get(KEYS) or str(data_dir() / "control.keys")
     return ControlStore.at(store_place(place), Path(file), length)

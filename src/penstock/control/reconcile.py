@@ -9,6 +9,7 @@ from penstock.control.actions import Action, Claim, Clean, Reason, Release, Rest
 from penstock.control.placement import Rules, is_alive, shares, to_claim, to_move
 from penstock.control.store import View, Wanted
 from penstock.control.store.rows import FAILED, FREE, Desired, RunRow, WorkerRow
+from penstock.engine import State
 
 _REASONS = {
     Desired.PAUSED: Reason.PAUSED,
@@ -33,6 +34,8 @@ def reconcile(
     local: Mapping[str, Local],
     stalled: Collection[str] = (),
     rules: Rules | None = None,
+    *,
+    waiting: Collection[str] = (),
 ) -> list[Action]:
     """Return the actions of one worker.
 
@@ -42,9 +45,22 @@ def reconcile(
         The runs of this worker. One that ended by itself is not in it.
     stalled
         Deployments whose leases no one renews (`LeaseWatch`): they are free, whatever the clock says.
+    waiting
+        The runs of this worker whose start has not begun: to move them interrupts nothing.
     """
-    worker = _Reconciler(view, me, local, stalled, rules or Rules())
+    worker = _Reconciler(view, me, local, stalled, rules or Rules(), waiting=waiting)
     return [*worker.for_local(), *worker.for_held(), *worker.for_free(), *worker.for_balance()]
+
+
+def has_others(view: View, me: str) -> bool:
+    """Return whether other workers can run what this one gives up."""
+    return any(
+        worker.id != me
+        and worker.capacity > 0
+        and is_alive(worker, view.now)
+        and not worker.draining
+        for worker in view.workers.values()
+    )
 
 
 def delay_after(lapses: int) -> float:
@@ -64,12 +80,15 @@ class _Reconciler:
         local: Mapping[str, Local],
         stalled: Collection[str],
         rules: Rules,
+        *,
+        waiting: Collection[str],
     ) -> None:
         self._view = view
         self._me = me
         self._local = local
         self._stalled = stalled
         self._rules = rules
+        self._waiting = waiting
         known = view.workers.get(me)
         # One that is not in the table any more was removed by an operator: it claims nothing.
         self._draining = known is None or known.draining
@@ -116,10 +135,24 @@ class _Reconciler:
         workers = self._workers()
         if self._draining or len(workers) < 2 or self._free():
             return
-        mine = [self._view.runs[name] for name in self._local if self._is_settled(name)]
+        mine = [self._view.runs[name] for name in self._local if self._may_move(name)]
         known = shares(self._total(), self._view.runs.values(), workers, self._view.now)
         for name in to_move(self._me, mine, known, self._rules):
             yield Stop(name, self._local[name].token, Reason.BALANCE)
+
+    def _may_move(self, name: str) -> bool:
+        """Return whether moving a run costs little: it waits for its start, or none starts now."""
+        return self._is_settled(name) and (name in self._waiting or not self._starting())
+
+    def _starting(self) -> bool:
+        """Return whether a run began to start recently: the machines have enough to do."""
+        now, recent = self._view.now, self._rules.starting
+        return any(
+            run.state == State.STARTING.value
+            and run.is_held(now)
+            and abs(now - run.claimed) < recent
+            for run in self._view.runs.values()
+        )
 
     def _is_settled(self, name: str) -> bool:
         wanted, run = self._view.wanted.get(name), self._view.runs.get(name)

@@ -6,6 +6,7 @@ A pipeline that failed is started again by another attempt, which finds its plac
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from penstock.config.logs import event_logger
 from penstock.engine.batches import BatchLoop, StaleTableError
 from penstock.engine.bindings import Bindings
 from penstock.engine.checkpoint import Checkpoint, Epoch
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.config import Connection
 
 
+log = event_logger(__name__)
 # How often the topics are checked, in seconds, in addition to the check before each batch.
 _CHECK_EVERY = 5
 
@@ -110,13 +113,23 @@ class Attempt:
 
     def begin(self) -> None:
         """Check that the pipeline can run, find where it goes on, and launch Spark's query."""
+        began = time.monotonic()
         try:
             ready = self._preflight()
+            checked = time.monotonic()
             resumption = self._resume(ready)
+            claimed = time.monotonic()
             self._launch(ready, resumption)
         except BaseException:
             self._closing.close()
             raise
+        log.info(
+            "query_launched",
+            pipeline=self.pipeline.name,
+            preflight=round(checked - began, 2),
+            claiming=round(claimed - checked, 2),
+            launching=round(time.monotonic() - claimed, 2),
+        )
 
     def _preflight(self) -> _Ready:
         """Raise what prevents a run of the pipeline: the cheap reasons first, before Spark starts."""

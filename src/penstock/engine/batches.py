@@ -185,6 +185,8 @@ class BatchLoop:
             earlier=self._epoch.earlier,
         )
         self._hooks.done(done)
+        if self.last_id < 0:
+            log.info("first_batch_done", rows=written.rows, seconds=round(done.seconds, 2))
         self.last_id = batch_id
         self.progress = self.progress.after_batch(done)
         log.debug("batch_done", pipeline=self.pipeline.name, batch=batch_id, rows=written.rows)

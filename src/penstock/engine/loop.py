@@ -9,6 +9,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.progress import Done, Progress
+from penstock.engine.restart_reason import JavaDiedError
+from penstock.errors import PenstockError
 from penstock.pipeline import Mark
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ OnBatch = Callable[[Done], None]
 
 BeforeBatch = Callable[[], None]
 """Called before anything of a batch is written: if it raises, nothing is."""
+
+
+GoesElsewhere = Callable[[], bool]
+"""Asked after Java died: whether another process takes the run over, so that it ends in this one."""
 
 
 class BatchTrace(Protocol):
@@ -40,6 +46,12 @@ class Hooks:
     on_batch: OnBatch | None = None
     before_batch: BeforeBatch | None = None
     trace: BatchTrace | None = None
+    goes_elsewhere: GoesElsewhere | None = None
+
+    def ends_with(self, error: PenstockError) -> bool:
+        """Return whether a run that had worked ends with this error, although it could be restarted."""
+        died = isinstance(error, JavaDiedError)
+        return died and self.goes_elsewhere is not None and self.goes_elsewhere()
 
     def done(self, done: Done) -> None:
         """Report a batch that was written."""

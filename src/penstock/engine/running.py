@@ -14,7 +14,7 @@ from penstock.config.logs import event_logger
 from penstock.engine.attempt import Attempt
 from penstock.engine.bindings import Bindings
 from penstock.engine.lag import LagMonitor
-from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
+from penstock.engine.loop import BeforeBatch, GoesElsewhere, Hooks, OnBatch
 from penstock.engine.progress import Progress, State
 from penstock.engine.restart_reason import most_failures, restart_reason
 from penstock.engine.session import lost_session
@@ -45,6 +45,7 @@ def start(
     on_batch: OnBatch | None = None,
     before_batch: BeforeBatch | None = None,
     token: int | None = None,
+    goes_elsewhere: GoesElsewhere | None = None,
 ) -> Running:
     """Start a pipeline; with `once`, process the current backlog, then end.
 
@@ -53,6 +54,8 @@ def start(
     `before_batch` is called before anything of a batch is written: if it raises, nothing is.
     `token` is that of a lease on the pipeline: sinks with marks refuse processes with a smaller one, and
     a process that has the state and is suspended is not waited for.
+    `goes_elsewhere` is called when Java died under a pipeline that had worked: if it returns True, the
+    pipeline ends with `JavaDiedError`, and is not restarted by this process.
 
     Examples
     --------
@@ -62,7 +65,8 @@ def start(
             running.wait(timeout=60)
             print(running.progress())
     """
-    return Running(pipeline, once=once, on_batch=on_batch, before_batch=before_batch, token=token)
+    hooks = Hooks(on_batch, before_batch, batch_tracer(pipeline.name), goes_elsewhere)
+    return Running(pipeline, once=once, hooks=hooks, token=token)
 
 
 class Running:
@@ -78,13 +82,12 @@ class Running:
         pipeline: Pipeline,
         *,
         once: bool = False,
-        on_batch: OnBatch | None = None,
-        before_batch: BeforeBatch | None = None,
+        hooks: Hooks | None = None,
         token: int | None = None,
     ) -> None:
         self.pipeline = pipeline
         self._token = token
-        self._hooks = Hooks(on_batch, before_batch, batch_tracer(pipeline.name))
+        self._hooks = hooks or Hooks(trace=batch_tracer(pipeline.name))
         self._once = once
         self._asked_to_stop, self._ended = Event(), Event()
         self._error: PenstockError | None = None
@@ -248,6 +251,9 @@ class Running:
 
     def _again(self, error: PenstockError) -> bool:
         """Wait and start again, until that works or is not allowed any more; say whether it did."""
+        if self._has_worked() and self._hooks.ends_with(error):
+            self._error = error
+            return False
         if self._may_try_again(error):
             self._reasons[restart_reason(error).value] += 1
         while self._may_try_again(error):
@@ -272,6 +278,10 @@ class Running:
                 return True
         self._error = error
         return False
+
+    def _has_worked(self) -> bool:
+        """Return whether there was a batch, and no failure since: what failed is not the pipeline."""
+        return bool(self._attempt.progress.batches) and not self._failures
 
     def _may_try_again(self, error: PenstockError) -> bool:
         if self._asked_to_stop.is_set() or isinstance(

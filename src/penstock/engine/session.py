@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,7 +69,9 @@ def _shared(options: SparkOptions | None) -> SparkSession:
         if _jvm is None and (existing := _existing()) is not None:
             return existing  # of a notebook, spark-submit, a managed cluster
         if _jvm is None:
+            began = time.monotonic()
             _jvm, _options = start_jvm(wanted.memory, _settings(wanted)), wanted
+            log.info("java_started", seconds=round(time.monotonic() - began, 2))
             atexit.register(stop_session)
         elif options is not None and options != _options:
             raise ConfigError(
@@ -76,6 +79,16 @@ def _shared(options: SparkOptions | None) -> SparkSession:
                 "all pipelines of a process share one session, so give them the same options"
             )
         return _connected(_jvm, _options or wanted)
+
+
+def session_is_lost() -> bool:
+    """Return whether this process had a session, and has none now: its Java died, or starts again."""
+    jvm: Jvm | None = _jvm
+    known: Any = SparkSession
+    is_up = (
+        jvm is not None and jvm.process.poll() is None and known._instantiatedSession is not None
+    )
+    return _options is not None and not is_up
 
 
 def stop_session() -> None:

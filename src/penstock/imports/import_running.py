@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from penstock import engine
 from penstock.config.logs import event_logger
 from penstock.engine import Done, Progress, Running, State
-from penstock.engine.loop import BeforeBatch, Hooks, OnBatch
+from penstock.engine.loop import BeforeBatch, GoesElsewhere, Hooks, OnBatch
 from penstock.engine.restart_reason import most_failures, restart_reason
 from penstock.engine.running import pause_before
 from penstock.engine.session import lost_session, spark_session
@@ -47,21 +47,30 @@ def start(
     on_batch: OnBatch | None = None,
     before_batch: BeforeBatch | None = None,
     token: int | None = None,
+    goes_elsewhere: GoesElsewhere | None = None,
 ) -> Running | ImportRunning:
     """Start a pipeline, whatever its source; with `once`, process the current backlog, then end.
 
     `on_batch` is called for the batches that are read from Kafka, or, where an import has no pipeline
     after it, for its rounds: those of a process that is killed before the call are not reported again.
-    `before_batch` is called before both, and `token` is that of a lease, as `penstock.engine.start` says.
+    `before_batch` is called before both; `token` and `goes_elsewhere` are what `penstock.engine.start`
+    says.
     """
-    begin = partial(engine.start, on_batch=on_batch, before_batch=before_batch, token=token)
+    begin = partial(
+        engine.start,
+        on_batch=on_batch,
+        before_batch=before_batch,
+        token=token,
+        goes_elsewhere=goes_elsewhere,
+    )
     plan = import_plan(pipeline)
     if plan is None:
         return begin(pipeline, once=once)
     if plan.behind is None:
         require_processed(pipeline)
     report = RoundReport(on_batch if plan.behind is None else None, token)
-    return ImportRunning(pipeline, plan, begin, once, Hooks(report.add, before_batch))
+    hooks = Hooks(report.add, before_batch, goes_elsewhere=goes_elsewhere)
+    return ImportRunning(pipeline, plan, begin, once, hooks)
 
 
 class ImportRunning:
@@ -259,6 +268,8 @@ class ImportRunning:
         """Note an error; return how long to wait before it is tried again, None where it is not."""
         self._error = error
         if isinstance(error, (ConfigError, FencedError)):
+            return None
+        if self._progress.batches and not self._failures and self._hooks.ends_with(error):
             return None
         away = isinstance(error, TransientError)
         if self._once and isinstance(error, UnreadableError):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from typing import Protocol
 
 from penstock.config.logs import event_logger
@@ -20,6 +19,8 @@ log = event_logger(__name__)
 _GRACE = 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _LOOK_EVERY = 0.5
+# How soon a run that waits for its turn sees that it is to stop.
+_TURN_EVERY = 0.1
 
 
 class Runnable(Protocol):
@@ -48,19 +49,25 @@ class Observed:
 
 
 class HostedRun:
-    """A run under a lease; `start` makes its runnable, and `turns` bounds how many start at a time."""
+    """A run under a lease; `start` makes its runnable, and `turns` bounds how many start at a time.
+
+    `on_end` is called when it has ended.
+    """
 
     def __init__(
         self,
         lease: Lease,
         local: Local,
         start: Callable[[], Runnable],
-        turns: AbstractContextManager[object],
+        turns: Semaphore,
+        on_end: Callable[[], object] = lambda: None,
     ) -> None:
         self.lease = lease
         self.local = local
         self._start = start
         self._turns = turns
+        self._on_end = on_end
+        self._has_begun = False
         self._asked, self._tried, self._ended = Event(), Event(), Event()
         self._grace = _GRACE
         self._runnable: Runnable | None = None
@@ -68,6 +75,11 @@ class HostedRun:
         self.reason: Reason | None = None
         self._thread = Thread(target=self._live, name=f"run-{lease.deployment}", daemon=True)
         self._thread.start()
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether its start has begun: it does not wait for its turn any more."""
+        return self._has_begun
 
     @property
     def is_over(self) -> bool:
@@ -135,15 +147,23 @@ class HostedRun:
         finally:
             self._tried.set()
             self._ended.set()
+            self._on_end()
 
     def _started(self) -> Runnable | None:
         """Start it; a system that is away is waited for. Return None if it is to stop before."""
         for number in count():
             try:
-                with self._turns:
+                while not self._turns.acquire(timeout=_TURN_EVERY):
                     if self._asked.is_set():
                         return None
+                try:
+                    if self._asked.is_set():
+                        return None
+                    self._has_begun = True
+                    log.info("run_starts", deployment=self.lease.deployment)
                     return self._start()
+                finally:
+                    self._turns.release()
             except TransientError as error:
                 self._error = error
                 self._tried.set()

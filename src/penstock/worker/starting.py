@@ -19,6 +19,7 @@ from penstock.control.store import ControlStore
 from penstock.control.store.rows import DeploymentRow, Kind
 from penstock.control.worker_lease import Lease
 from penstock.engine import Done
+from penstock.engine.loop import GoesElsewhere
 from penstock.errors import ConfigError, TransientError
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.reading import parse_flow
@@ -45,8 +46,13 @@ class Starting:
     # What connectors get that do not say it themselves: the cluster, converters.
     connect: WorkerDefaults = field(default_factory=WorkerDefaults)
 
-    def start(self, row: DeploymentRow, lease: Lease) -> Runnable:
-        """Start a deployment under a lease, whose token is the engine's."""
+    def start(
+        self, row: DeploymentRow, lease: Lease, goes_elsewhere: GoesElsewhere | None = None
+    ) -> Runnable:
+        """Start a deployment under a lease, whose token is the engine's.
+
+        `goes_elsewhere` is asked when Java dies under it, as `penstock.engine.start` says.
+        """
         pipeline = self.pipeline(row)
         if row.kind is Kind.CONNECTOR:
             create_missing_topics(pipeline)
@@ -61,7 +67,11 @@ class Starting:
                 self._note(row.name, done)
 
         return imports.start(
-            pipeline, on_batch=on_batch, before_batch=before_batch, token=lease.token
+            pipeline,
+            on_batch=on_batch,
+            before_batch=before_batch,
+            token=lease.token,
+            goes_elsewhere=goes_elsewhere,
         )
 
     def pipeline(self, row: DeploymentRow) -> Pipeline:

@@ -19,7 +19,7 @@ from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
 from penstock.control.liveness import clock, has_ended, this_process
-from penstock.control.reconcile import Local, reconcile
+from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
 from penstock.control.store.rows import FAILED, PAUSED, PENDING, Desired
@@ -27,7 +27,8 @@ from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
 from penstock.engine.restart_reason import RestartReason
 from penstock.errors import ConfigError, NotFoundError, PenstockError, TransientError
-from penstock.worker.hosted_run import HostedRun
+from penstock.worker.hosted_run import HostedRun, Runnable
+from penstock.worker.java_restart import JavaRestart
 from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
@@ -39,9 +40,14 @@ _AFTER = {
     Reason.STOPPED: State.STOPPED.value,
     Reason.DRAINING: PENDING,
     Reason.BALANCE: PENDING,
+    Reason.JAVA_DIED: PENDING,
 }
 # What is counted as a restart, although the next start is on another worker.
-_MOVES = {Reason.DRAINING: RestartReason.DRAINED, Reason.BALANCE: RestartReason.BALANCED}
+_MOVES = {
+    Reason.DRAINING: RestartReason.DRAINED,
+    Reason.BALANCE: RestartReason.BALANCED,
+    Reason.JAVA_DIED: RestartReason.JAVA_DIED,
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ class Worker:
         self._step = RLock()
         self._turns = BoundedSemaphore(self._settings.starts)
         self._draining, self._ended = Event(), Event()
+        # A run has ended: what comes next for it is done at once.
+        self._woken = Event()
+        self._java = JavaRestart(self._offer)
+        # Whether other workers can run what this one gives up.
+        self._has_others = False
         self._deadline = 0.0
         self._reporting = Reporting(store, self.id)
         self.lines = LogLines(store.logs, self.id)
@@ -110,7 +121,7 @@ class Worker:
         ]
         for thread in threads:
             thread.start()
-        self._repeat(self.reconcile, self._settings.reconcile_every)
+        self._repeat(self.reconcile, self._settings.reconcile_every, self._woken)
         for thread in threads:
             thread.join(5)
         try:
@@ -123,6 +134,7 @@ class Worker:
     def drain(self) -> None:
         """Claim nothing more, stop every run after its batch and give its lease back; then `run` ends."""
         self._draining.set()
+        self._woken.set()
 
     @property
     def runs(self) -> dict[str, HostedRun]:
@@ -141,9 +153,12 @@ class Worker:
             else:
                 return
 
-    def _repeat(self, do: Callable[[], object], every: float) -> None:
-        """Do something again and again until the worker has ended; a store that is away is waited for."""
-        is_away = False
+    def _repeat(self, do: Callable[[], object], every: float, woken: Event | None = None) -> None:
+        """Do something again and again until the worker has ended; a store that is away is waited for.
+
+        It is done at once when it is `woken`.
+        """
+        is_away, woken = False, woken or self._ended
         while not self._ended.is_set():
             try:
                 do()
@@ -157,7 +172,9 @@ class Worker:
                 if is_away:
                     log.warning("store_back", worker=self.id)
                 is_away = False
-            self._ended.wait(every)
+            woken.wait(every)
+            if woken is not self._ended:
+                woken.clear()
 
     # -- leases
 
@@ -190,9 +207,19 @@ class Worker:
         if self._is_drained(view):
             self.drain()
         self._stalled = self._watch.observe(view.runs.values())
-        local = {name: run.local for name, run in self.runs.items()}
-        for action in reconcile(view, self.id, local, set(self._stalled)):
-            self._act(action)
+        self._has_others = self._chosen is None and has_others(view, self.id)
+        # Without Java it leaves what is free to the others; alone it claims, and the runs wait for Java.
+        is_ready = self._chosen is not None or self._java.is_ready() or not self._has_others
+        runs = self.runs
+        local = {name: run.local for name, run in runs.items()}
+        waiting = {name for name, run in runs.items() if not run.has_begun}
+        for action in reconcile(view, self.id, local, set(self._stalled), waiting=waiting):
+            if is_ready or not isinstance(action, Claim):
+                self._act(action)
+
+    def _offer(self, is_ready: bool) -> None:
+        """Let the other workers count on this one, or not while it has no Java."""
+        self.store.workers.offer(self.id, self._settings.capacity if is_ready else 0.0)
 
     def _own(self, view: View) -> View:
         """Return what this worker decides by: everything, or the chosen ones as if it were alone."""
@@ -319,8 +346,17 @@ class Worker:
         if row is None:
             return None
         local = Local(lease.token, row.generation, row.round)
-        run = HostedRun(lease, local, lambda: self._starting.start(row, lease), self._turns)
+
+        def goes_elsewhere() -> bool:
+            if self._has_others:
+                run.stop(Reason.JAVA_DIED)
+            return self._has_others
+
+        def start() -> Runnable:
+            return self._starting.start(row, lease, goes_elsewhere)
+
         with self._lock:
+            run = HostedRun(lease, local, start, self._turns, self._woken.set)
             self._runs[name] = run
         log.info("run_begins", deployment=name, lease=lease.token, generation=row.generation)
         return run

@@ -12,11 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 
 import httpx
 import psutil
 import yaml
 from tests.faults.suite.host import ROOT, family_of
+from tests.faults.suite.timeline import Timeline
 from tests.faults.suite.verdict import behind
 from tests.faults.suite.world import World
 from tests.services.postgres import Postgres
@@ -28,7 +30,7 @@ from penstock.errors import TransientError
 from penstock.testing import eventually
 
 LEASE = 5.0
-PATIENCE = 180.0
+PATIENCE = 600.0
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 EVENTS = (
     "kill", "kill", "kill_java", "kill_server", "suspend", "store_restart", "drain", "pause", "change",
@@ -115,9 +117,11 @@ class Workers:
         self.dice = random.Random(seed)
         self._report = report
         self._began = time.monotonic()
+        self._timeline = Timeline(world.setting.folder)
         self._numbers = iter(range(1_000_000))
         self.tally: dict[str, Counter[str]] = defaultdict(Counter)
-        self.takeovers: list[float] = []
+        # Seconds after each event until all ran again, by its kind.
+        self.takeovers: list[tuple[float, str]] = []
         self.processes = [self._started() for _ in range(count)]
         self._server = self._started_server()
 
@@ -183,13 +187,26 @@ class Workers:
     # -- events
 
     def perform(self, event: str) -> None:
-        self._note(event)
         for sink in self.world.sinks:
             self.tally[sink]["kills"] += 1
+        began = time.monotonic()
         getattr(self, f"_{event}")()
+        lasted, origin = time.monotonic() - began, time.time()
         taken = self.until_running()
-        self.takeovers.append(taken)
-        self._note(f"all running after {taken:.1f} s")
+        self.takeovers.append((taken, event))
+        self._note(f"{event} ({lasted:.1f} s): all running after {taken:.1f} s; the last one was "
+                   f"{self._timeline.slowest(origin)}")  # fmt: skip
+
+    def summary(self) -> str:
+        """Return after how many seconds all ran again: of all events, and of each kind."""
+        kinds = dict.fromkeys(event for _, event in sorted(self.takeovers, reverse=True))
+        lines = [("all", [seconds for seconds, _ in self.takeovers])]
+        lines += [(kind, [s for s, event in self.takeovers if event == kind]) for kind in kinds]
+        return "\n".join(
+            f"{kind}: {len(times)} events, back after {median(times):.1f} s (median), {max(times):.1f} s "
+            f"(longest); above 30 s: {sum(each > 30 for each in times)}"
+            for kind, times in lines
+        )
 
     def _chosen(self) -> int:
         return self.dice.randrange(len(self.processes))
@@ -248,6 +265,7 @@ class Workers:
 
     def _note(self, what: str) -> None:
         self._report(f"{time.monotonic() - self._began:6.0f} s  {what}")
+        sys.stdout.flush()
 
     def caught_up(self) -> bool:
         """Return whether the groups of all deployments are at the end of the topic."""

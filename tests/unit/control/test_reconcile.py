@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
-from penstock.control.reconcile import Local, reconcile
+from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import View, Wanted
 from penstock.control.store.rows import FREE, Desired, RunRow, WorkerRow
 
@@ -207,3 +208,38 @@ def test_the_youngest_runs_move_and_none_while_others_wait() -> None:
     assert reconcile(given, "me", mine) == [Stop(f"d{n}", 1, Reason.BALANCE) for n in (8, 7)]
     waiting = view(many(10), runs, *THREE)
     assert [a for a in reconcile(waiting, "me", mine) if isinstance(a, Stop)] == []
+
+
+def test_while_one_starts_only_runs_that_wait_for_their_start_are_moved() -> None:
+    runs = held({"me": 9})
+    runs["d0"] = replace(runs["d0"], state="STARTING", claimed=NOW - 5)
+    mine, given = locals_of(runs, "me"), view(many(9), runs, *THREE)
+    assert reconcile(given, "me", mine) == []
+    assert reconcile(given, "me", mine, waiting={"d3"}) == [Stop("d3", 1, Reason.BALANCE)]
+    runs["d0"] = replace(runs["d0"], claimed=NOW - 100)
+    given = view(many(9), runs, *THREE)
+    assert len(reconcile(given, "me", mine)) == 2
+
+
+def test_the_shares_of_others_cover_what_a_worker_without_java_gives_up() -> None:
+    runs = held({"x": 2, "y": 2})
+    workers = (WorkerRow("me", capacity=0.0, seen=NOW), *THREE[1:])
+    given = view(many(6), runs, *workers)
+    wants = {id: claims(reconcile(given, id, locals_of(runs, id))) for id in ("x", "y")}
+    assert [len(each) for each in wants.values()] == [1, 1]
+    idle = view(many(4), runs, *workers)
+    assert reconcile(idle, "x", locals_of(runs, "x")) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "can"),
+    [
+        (WorkerRow("x", seen=NOW), True),
+        (WorkerRow("x", seen=NOW - 60), False),
+        (WorkerRow("x", seen=NOW, draining=True), False),
+        (WorkerRow("x", seen=NOW, capacity=0.0), False),
+    ],
+)
+def test_which_worker_can_run_what_another_gives_up(other: WorkerRow, can: bool) -> None:
+    assert has_others(view({}, {}, WorkerRow("me", seen=NOW), other), "me") is can
+    assert not has_others(view({}, {}, WorkerRow("me", seen=NOW)), "me")

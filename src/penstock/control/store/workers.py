@@ -31,6 +31,11 @@ class Workers:
         with self._database.write() as session:
             session.execute(WORKERS.update().where(WORKERS.c.id == id).values(**asdict(usage)))
 
+    def offer(self, id: str, capacity: float) -> None:
+        """Store for how much a worker counts; with 0 the shares of the others cover all deployments."""
+        with self._database.write() as session:
+            session.execute(WORKERS.update().where(WORKERS.c.id == id).values(capacity=capacity))
+
     def drain(self, id: str) -> bool:
         """Ask a worker to stop its runs and claim no others; return whether there is one."""
         draining = WORKERS.update().where(WORKERS.c.id == id).values(draining=True)

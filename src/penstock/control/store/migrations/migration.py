@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from penstock.control.store.database import Database
 from penstock.control.store.migrations.job_takeover import UNCLEAN, Seal
 from penstock.errors import SetupError
+
+if TYPE_CHECKING:
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
 
 NEWEST = "005"
 VERSION_TABLE = "penstock_schema"
@@ -40,8 +40,10 @@ def migrate(database: Database, seal: Seal) -> None:
 def current_version(database: Database) -> str | None:
     """Return the version of the schema; None for an empty database and for a store of jobs alone."""
     with database.read() as session:
-        context = MigrationContext.configure(session, opts={"version_table": VERSION_TABLE})
-        return context.get_current_revision()
+        if not sa.inspect(session).has_table(VERSION_TABLE):
+            return None
+        version = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
+        return session.execute(version).scalar()
 
 
 def _wait_for_others(session: sa.Connection) -> None:
@@ -55,6 +57,11 @@ def _wait_for_others(session: sa.Connection) -> None:
 
 
 def _upgrade(session: sa.Connection, database: Database, seal: Seal) -> None:
+    # A store that is at the newest version is opened without alembic, which takes long to load.
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
     script = ScriptDirectory(str(_HERE), version_locations=[str(_HERE / "versions")])
 
     def steps(current: Any, _context: MigrationContext) -> Any:
