@@ -27,12 +27,20 @@ def copied(
     started = pgconn.exec_(bound.encode())
     if started.status != ExecStatus.COPY_OUT:
         raise pgerrors.error_from_result(started)
+    yield from _whole_rows(pgconn)
+    while (result := pgconn.get_result()) is not None:
+        if result.status != ExecStatus.COMMAND_OK:
+            raise pgerrors.error_from_result(result)
+
+
+def _whole_rows(pgconn: Any) -> Iterator[bytes]:
+    """Yield what PostgreSQL sends, some thousand rows at a time."""
     waiting = poll()
     waiting.register(pgconn.socket, POLLIN)
     take = pgconn.get_copy_data
     part, rows, bytes_ = BytesIO(), 0, 0
-    # PostgreSQL sends each row in a message of its own, so this loop is much of the work. A list of the rows
-    # would take three times as long: the garbage collector runs while it grows.
+    # PostgreSQL sends each row in a message of its own, so this loop is much of the work. A list of rows,
+    # which are views of memory, would take three times as long: the garbage collector visits them.
     while True:
         size, row = take(1)
         if size > 0:
@@ -49,6 +57,3 @@ def copied(
             break
     if rows:
         yield part.getvalue()
-    while (result := pgconn.get_result()) is not None:
-        if result.status != ExecStatus.COMMAND_OK:
-            raise pgerrors.error_from_result(result)
