@@ -26,8 +26,10 @@ MOMENTS = ("opened", "sent", "taken", "settled")
 # At each moment: 24 in all with PENSTOCK_KILLS=24.
 KILLS = {"PlanPart": 1, "ChunkPart": kills(8) // 8, "DatabasePart": kills(8) // 8}
 ROWS, MORE = 4000, 50
+# Seconds for one step, which a machine with many other programs needs.
+_LIMIT = 900.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 class MortalDatabase(DatabaseImport):
@@ -122,9 +124,9 @@ def test_every_row_is_there_once_after_kills_of_tasks_in_chunks_and_after_them(
     for kind in ("PlanPart", "ChunkPart"):
         touch(tmp_path, kind)
     with penstock.start(definition) as running, postgres.connect() as session:
-        eventually(lambda: not list(tmp_path.iterdir()), timeout=300)
+        eventually(lambda: not list(tmp_path.iterdir()), timeout=_LIMIT)
         # Not by its progress, which misses what a task has committed and not reported.
-        eventually(lambda: len(read_all(connection, unique)) >= ROWS, timeout=120, every=0.5)
+        eventually(lambda: len(read_all(connection, unique)) >= ROWS, timeout=_LIMIT, every=0.5)
         rows = ROWS
         for token in touch(tmp_path, "DatabasePart"):
             while token.exists():
@@ -132,7 +134,7 @@ def test_every_row_is_there_once_after_kills_of_tasks_in_chunks_and_after_them(
                 rows += MORE
                 eventually(
                     lambda rows=rows: len(read_all(connection, unique)) >= rows,
-                    timeout=120,
+                    timeout=_LIMIT,
                     every=0.5,
                 )
         assert running.is_active

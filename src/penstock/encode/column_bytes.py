@@ -116,6 +116,19 @@ def byte_lengths(column: pa.Array) -> npt.NDArray[np.int64]:
     return numbers(pc.binary_length(column)).astype(np.int64)
 
 
+def bytes_of(column: pa.Array) -> Bytes:
+    """Return the bytes of all items of a column of texts or bytes, one after the other.
+
+    >>> bytes_of(pa.array(["ab", None, "c"])[1:]).tobytes()
+    b'c'
+    """
+    _, offsets, data = column.buffers()
+    if data is None or offsets is None or not len(column):
+        return np.zeros(0, np.uint8)
+    places = np.frombuffer(offsets, np.int32)[column.offset :]
+    return np.frombuffer(data, np.uint8)[places[0] : places[len(column)]]
+
+
 def as_bytes(column: pa.Array) -> pa.Array:
     """Return texts as their UTF-8."""
     return column.cast(pa.binary())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from penstock.encode.column_bytes import (
     Encode,
     as_bytes,
+    bytes_of,
     gathered,
     items_of,
     joined,
@@ -36,6 +37,10 @@ _TYPE_NAMES = {
     dict: "object",
 }
 _ESCAPED = r'["\\\x00-\x1f]'
+_FIRST_PLAIN, _QUOTE, _BACKSLASH = 0x20, ord('"'), ord("\\")
+
+Pieces = Callable[[pa.Array], list[Any]]
+"""Columns of bytes, and bytes that are the same in each row: joined, they are the values of a column."""
 
 
 def json_encode(type_: pa.DataType, schema: Any = None, path: str = "") -> Encode:
@@ -51,7 +56,8 @@ def json_encode(type_: pa.DataType, schema: Any = None, path: str = "") -> Encod
         return _arrays(type_, schema, path)
     if pa.types.is_map(type_) and pa.types.is_string(type_.key_type):
         return _maps(type_, schema, path)
-    return _scalars(type_, schema, path)
+    scalars = _scalars(type_, schema, path)
+    return lambda column: joined(*scalars(column))
 
 
 def types_in(schema: Any) -> set[str] | None:
@@ -90,22 +96,56 @@ def branch_of(schema: Any, wanted: str) -> Any:
 def _objects(type_: pa.DataType, schema: Any, path: str) -> Encode:
     own = branch_of(schema, "object")
     properties, needed = own.get("properties", {}), own.get("required", ())
-    encodes = []
+    fields = []
     for field in type_:
         inner = f"{path}.{field.name}".lstrip(".")
-        value = json_encode(field.type, properties.get(field.name), inner)
         name = b"," + orjson.dumps(field.name) + b":"
         allowed = types_in(properties.get(field.name))
         # A null that the schema does not allow is left out where the property may be missing.
         left_out = allowed is not None and "null" not in allowed and field.name not in needed
-        encodes.append(optional(_after(name, value), b"" if left_out else name + _NULL))
+        null = b"" if left_out else name + _NULL
+        fields.append(_Property(name, _pieces(field.type, properties.get(field.name), inner), null))
 
     def encode(rows: pa.Array) -> pa.Array:
-        pieces = [run(rows.field(at)) for at, run in enumerate(encodes)]
-        inside = joined(*pieces) if pieces else repeated(b"", len(rows))
+        pieces = [each for at, run in enumerate(fields) for each in run.pieces(rows.field(at))]
+        if not pieces:
+            return repeated(b"{}", len(rows))
+        if isinstance(pieces[0], bytes):
+            # All at once: each join copies every byte.
+            return joined(*_merged([b"{" + pieces[0][1:], *pieces[1:], b"}"]))
+        inside = joined(*_merged(pieces))
         return joined(pc.binary_replace_slice(inside, 0, 1, b"{"), b"}")
 
     return encode
+
+
+class _Property(NamedTuple):
+    """A field of objects: its name after a comma, its value, and what a null is with the name."""
+
+    name: bytes
+    value: Pieces
+    null: bytes
+
+    def pieces(self, column: pa.Array) -> list[Any]:
+        """Return the parts of name and value; one column of both where there are nulls."""
+        if not column.null_count:
+            return [self.name, *self.value(column)]
+        return [optional(lambda items: joined(self.name, *self.value(items)), self.null)(column)]
+
+
+def _merged(pieces: list[Any]) -> list[Any]:
+    """Return the same parts, those that follow each other and are the same in each row as one.
+
+    >>> _merged([b"a", b"b", 1, b"c"])
+    [b'ab', 1, b'c']
+    """
+    merged: list[Any] = []
+    for piece in pieces:
+        if merged and isinstance(piece, bytes) and isinstance(merged[-1], bytes):
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    return merged
 
 
 def _arrays(type_: pa.DataType, schema: Any, path: str) -> Encode:
@@ -125,13 +165,21 @@ def _maps(type_: pa.DataType, schema: Any, path: str) -> Encode:
 
     def encode(maps: pa.Array) -> pa.Array:
         keys, values, counts = pairs_of(maps)
-        pairs = joined(_quoted(keys), b":", value(values))
+        pairs = joined(*_quoted(keys), b":", value(values))
         return joined(b"{", gathered(separated(pairs, counts), counts), b"}")
 
     return encode
 
 
-def _scalars(type_: pa.DataType, schema: Any, path: str) -> Encode:
+def _pieces(type_: pa.DataType, schema: Any, path: str) -> Pieces:
+    """Return what gives the parts of a column's JSON that are still to be joined."""
+    if pa.types.is_struct(type_) or pa.types.is_list(type_) or pa.types.is_map(type_):
+        encode = json_encode(type_, schema, path)
+        return lambda column: [encode(column)]
+    return _scalars(type_, schema, path)
+
+
+def _scalars(type_: pa.DataType, schema: Any, path: str) -> Pieces:
     if pa.types.is_string(type_):
         return _quoted
     texts = base64_texts if pa.types.is_binary(type_) else texts_of(type_)
@@ -141,30 +189,32 @@ def _scalars(type_: pa.DataType, schema: Any, path: str) -> Encode:
         return _reals(path)
     bare = pa.types.is_boolean(type_) or pa.types.is_integer(type_)
     if bare or (pa.types.is_decimal(type_) and "number" in (types_in(schema) or ())):
-        return lambda column: as_bytes(texts(column))
-    return lambda column: joined(b'"', as_bytes(texts(column)), b'"')
+        return lambda column: [as_bytes(texts(column))]
+    return lambda column: [b'"', as_bytes(texts(column)), b'"']
 
 
-def _reals(path: str) -> Encode:
-    def encode(column: pa.Array) -> pa.Array:
+def _reals(path: str) -> Pieces:
+    def pieces(column: pa.Array) -> list[Any]:
         values = numbers(column)
         refuse_where(np.isinf(values), column, path, "has no form in JSON")
         texts = as_bytes(column.cast(pa.string()))
         # Arrow writes -0, which parsers of JSON read as the whole number 0.
         texts = pc.if_else(pa.array((values == 0) & np.signbit(values)), b"-0.0", texts)
-        return pc.if_else(pa.array(np.isnan(values)), _NULL, texts)
+        return [pc.if_else(pa.array(np.isnan(values)), _NULL, texts)]
 
-    return encode
+    return pieces
 
 
-def _quoted(column: pa.Array) -> pa.Array:
+def _quoted(column: pa.Array) -> list[Any]:
+    if not _has_escaped(column):
+        return [b'"', as_bytes(column), b'"']
     special = pc.match_substring_regex(column, _ESCAPED)
     plain = joined(b'"', as_bytes(column), b'"')
-    if not pc.any(special).as_py():
-        return plain
     escaped = pa.array([orjson.dumps(text) for text in column.filter(special).to_pylist()])
-    return pc.replace_with_mask(plain, special, escaped.cast(pa.binary()))
+    return [pc.replace_with_mask(plain, special, escaped.cast(pa.binary()))]
 
 
-def _after(name: bytes, encode: Encode) -> Encode:
-    return lambda column: joined(name, encode(column))
+def _has_escaped(column: pa.Array) -> bool:
+    """Return whether a character may have to be escaped, looking at all bytes of a column at once."""
+    data = bytes_of(column)
+    return bool(((data < _FIRST_PLAIN) | (data == _QUOTE) | (data == _BACKSLASH)).any())
