@@ -110,9 +110,7 @@ def _copied(value: Any) -> Any:
     if kind in _FIXED:
         return value
     if kind is dict:
-        return {
-            key: each if type(each) in _FIXED else _copied(each) for key, each in value.items()
-        }
+        return {key: each if type(each) in _FIXED else _copied(each) for key, each in value.items()}
     if kind is list:
         return [_copied(each) for each in value]
     return deepcopy(value)

@@ -195,8 +195,8 @@ class Flow(FlowModel):
             count = getattr(step.kind, "count", None) if step.kind.name == "join" else None
             if count is not None and count > self.batch_size and not self._splits():
                 yield (
-                    f"{path}.join.count: is never reached: a batch has at most {self.batch_size} messages, "
-                    "and a group is made of those of one batch; see 'max_messages_per_batch'"
+                    f"{path}.join.count: is never reached: a batch has at most {self.batch_size} "
+                    "messages, and a group is made of those of one batch; see 'max_messages_per_batch'"
                 )
 
     def _splits(self) -> bool:

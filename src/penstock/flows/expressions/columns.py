@@ -1,4 +1,4 @@
-"""Parts of expressions for many messages at once: one pass of C over their values instead of calls for each.
+"""Parts of expressions for many messages at once: a pass of C over their values, not calls for each.
 
 A column gives the values that the same part gives for each message alone, or it raises. What it raises is
 not reported: its messages are then evaluated one by one, and each has its own error. Operators are quick

@@ -166,7 +166,7 @@ class _Publishes(BoundStep):
         if self._fields_of_all is not None:
             try:
                 requests += map(PublishRequest, self._fields_of_all(Messages(messages)))
-            except Exception:  # noqa: BLE001, S110 - one by one, the message that it belongs to has it
+            except Exception:  # noqa: S110 - one by one, the message that it belongs to has it
                 pass
             else:
                 sent += messages

@@ -64,7 +64,7 @@ class EachMessage(BoundStep):
             return False
         try:
             made = self._apply_all(Messages(messages))
-        except Exception:  # noqa: BLE001 - looked at one by one, the message that it belongs to has it
+        except Exception:
             return False
         passed = [each for each in made if each is not None]
         if len(passed) < len(made):

@@ -63,7 +63,8 @@ class _Calls(BoundStep):
         done = 0
         while done < len(messages):
             calls = _Calling(function, messages[done:])
-            for message, made in zip(messages[done:], calls.results(self._step.timeout)):
+            results = calls.results(self._step.timeout)
+            for message, made in zip(messages[done:], results, strict=False):
                 if isinstance(made, Fault):
                     failed.append((message, made))
                 elif made is None:
