@@ -235,7 +235,7 @@ def test_a_trigger_that_is_not_kafka_is_an_import_into_the_topic_of_the_flow(tri
 @pytest.mark.parametrize(
     ("steps", "given", "size"),
     [
-        ([{"publish": {"kafka": {"topic": "a"}}}], {}, 1_000_000),
+        ([{"publish": {"kafka": {"topic": "b"}}}], {}, 1_000_000),
         ([{"publish": {"http": {"url": "https://a.example/"}}}], {}, 20_000),
         ([{"http": {"url": "https://a.example/", "method": "POST"}}], {}, 20_000),
         ([{"http": "https://a.example/"}], {}, 1_000_000),
