@@ -18,11 +18,12 @@ CLIENTS = 4
 
 
 class Client:
-    """Sends names, each request until it is acknowledged."""
+    """Sends names, each request until it is acknowledged, while it may."""
 
     def __init__(self, number: int, port: Callable[[], int], path: str, lines: int) -> None:
         self.acknowledged: list[str] = []
         self.attempts = 0
+        self.allowed = 0
         self._number = number
         self._port = port
         self._path = path
@@ -40,6 +41,9 @@ class Client:
         number = 0
         connection: HTTPConnection | None = None
         while not self._ended.is_set():
+            if number >= self.allowed:
+                self._ended.wait(0.005)
+                continue
             names = [f"{self._number}-{number}-{line}" for line in range(self._lines)]
             try:
                 connection = connection or HTTPConnection("127.0.0.1", self._port(), timeout=30)
@@ -57,7 +61,7 @@ class Client:
 
 
 class Clients:
-    """Some clients of one listener."""
+    """Some clients of one listener, which send a number of requests."""
 
     def __init__(self, clients: Sequence[Client], lines: int) -> None:
         self._clients = clients
@@ -73,15 +77,32 @@ class Clients:
         """Return how many requests were sent."""
         return sum(client.attempts for client in self._clients)
 
-    def send_through(self, kills: int, dice: random.Random, restart: Callable[[], None]) -> None:
-        """Kill the listener while they send, some times, then let them send the rest, and end them."""
-        requests = int(os.environ.get("PENSTOCK_REQUESTS", 100 * kills))
-        for _ in range(kills):
-            self._wait_for(self._count() + dice.randint(1, 2 * requests // (kills + 1)))
+    def send_through(
+        self,
+        kills: int,
+        dice: random.Random,
+        restart: Callable[[], None],
+        is_at_work: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Kill the listener while they send, some times, let them send the rest, and end them.
+
+        Before each kill some requests bring the listener to work, and most of them are sent after that.
+        """
+        each = int(os.environ.get("PENSTOCK_REQUESTS", 100 * (kills + 1))) // (kills + 1)
+        for number in range(kills):
+            self._allow(number * each + max(1, each // 10))
+            eventually(is_at_work, timeout=600, every=0.1)
+            self._allow((number + 1) * each)
+            self._wait_for(number * each + dice.randint(each // 5, each * 9 // 10))
             restart()
-        self._wait_for(requests)
+        self._allow((kills + 1) * each)
+        self._wait_for((kills + 1) * each)
         for client in self._clients:
             client.end()
+
+    def _allow(self, requests: int) -> None:
+        for client in self._clients:
+            client.allowed = -(-requests // len(self._clients))
 
     def _count(self) -> int:
         return sum(len(client.acknowledged) for client in self._clients) // self._lines

@@ -47,10 +47,6 @@ class Listener:
         assert self._process.stdout
         assert self._process.stdout.readline() == "ready\n"
 
-    def restart(self) -> None:
-        self.kill()
-        self.start()
-
     def kill(self) -> None:
         """Kill -9: Python and Spark's Java process."""
         if self._process is None:
@@ -80,8 +76,20 @@ def listener(connection: Connection, unique: str, tmp_path: Path, port: int) -> 
 def test_what_was_answered_goes_through_the_flow_after_kills(
     connection: Connection, unique: str, listener: Listener, port: int
 ) -> None:
+    at_start = 0
+
+    def published() -> int:
+        with Admin(connection) as admin:
+            return sum(admin.latest(admin.partitions([f"{unique}.out"])).values())
+
+    def restart() -> None:
+        nonlocal at_start
+        listener.kill()
+        at_start = published()
+        listener.start()
+
     with sending(lambda: port, "/in") as clients:
-        clients.send_through(KILLS, random.Random(unique), listener.restart)
+        clients.send_through(KILLS, random.Random(unique), restart, lambda: published() > at_start)
 
     names = clients.names
     found: Counter[str] = Counter()
