@@ -1,4 +1,7 @@
-"""A flow that listens is killed while clients send: what was answered 2xx goes through the flow."""
+"""A flow that listens is killed while clients send: what was answered 2xx goes through the flow.
+
+The whole of it, with the figures: PENSTOCK_KILLS=20 PENSTOCK_REQUESTS=100000, and `-s`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from threading import Event, Thread
 
 import psutil
 import pytest
+from tests.faults.http_clients import CLIENTS, sending
 from tests.faults.kills import kills
 from tests.faults.suite.rounds import ROOT
 
@@ -22,41 +24,8 @@ from penstock.embedded.ports import free_ports
 from penstock.testing import eventually, read_all
 
 KILLS = kills(2)
-CLIENTS = 4
 
 pytestmark = pytest.mark.timeout(300 + 120 * KILLS)
-
-
-class Client:
-    """Sends numbers, each one until it is answered with 202."""
-
-    def __init__(self, name: int, port: int) -> None:
-        self.accepted: list[bytes] = []
-        self._name = name
-        self._port = port
-        self._ended = Event()
-        self._thread = Thread(target=self._send, daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def _send(self) -> None:
-        connection: HTTPConnection | None = None
-        while not self._ended.wait(0.005):
-            body = b"%d-%d" % (self._name, len(self.accepted))
-            try:
-                connection = connection or HTTPConnection("127.0.0.1", self._port, timeout=30)
-                connection.request("POST", "/in", body)
-                reply = connection.getresponse()
-                reply.read()
-            except (OSError, HTTPException):
-                connection = None
-                continue
-            if reply.status == 202:
-                self.accepted.append(body)
 
 
 class Listener:
@@ -107,29 +76,31 @@ def listener(connection: Connection, unique: str, tmp_path: Path, port: int) -> 
 def test_what_was_answered_goes_through_the_flow_after_kills(
     connection: Connection, unique: str, listener: Listener, port: int
 ) -> None:
-    dice = random.Random(unique)
-    clients = [Client(number, port) for number in range(CLIENTS)]
+    at_start = 0
 
-    def accepted() -> int:
-        return sum(len(client.accepted) for client in clients)
+    def published() -> int:
+        with Admin(connection) as admin:
+            return sum(admin.latest(admin.partitions([f"{unique}.out"])).values())
 
-    for _ in range(KILLS):
-        until = accepted() + dice.randint(20, 400)
-        eventually(lambda until=until: accepted() >= until, every=0.001)
+    def restart() -> None:
+        nonlocal at_start
         listener.kill()
+        at_start = published()
         listener.start()
-    for client in clients:
-        client.end()
 
-    names = [name for client in clients for name in client.accepted]
-    found: Counter[bytes] = Counter()
+    with sending(lambda: port, "/in") as clients:
+        clients.send_through(KILLS, random.Random(unique), restart, lambda: published() > at_start)
+
+    names = clients.names
+    found: Counter[str] = Counter()
 
     def is_complete() -> bool:
         found.clear()
-        found.update(record.value for record in read_all(connection, f"{unique}.out"))
+        records = read_all(connection, f"{unique}.out")
+        found.update(record.value.decode().strip('"') for record in records)
         return found.keys() >= set(names)
 
-    eventually(is_complete, timeout=180, every=0.5)
+    eventually(is_complete, timeout=600, every=1)
     twice = sum(count - 1 for count in found.values())
     print(f"{KILLS} kills, {len(names)} accepted, {len(found)} published, {twice} again")
     # Only a request that had no reply, one for each client and kill, may be there without an answer.

@@ -15,7 +15,8 @@ from penstock.cli.output import ask_first, counted, print_json, print_table, say
 from penstock.cli.pipelines import with_cluster
 from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, choice, named
 from penstock.errors import ConfigError
-from penstock.flows.dead_letters import payload_of
+from penstock.flows.dead_letters import payload_of, text_of
+from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.reading import is_flow, read_flow
 from penstock.flows.spark.flow_pipeline import flow_pipeline, flow_step
 from penstock.pipeline import Pipeline, read_pipeline
@@ -85,12 +86,20 @@ def show_letter(
     context: typer.Context,
     file: Definition,
     letter: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `list` shows it.")],
+    *,
     value_only: Annotated[
         bool,
         typer.Option(
             "--value",
             help="Only the bytes of the value, to edit them in a file; of a flow the payload at the step "
             "that failed.",
+        ),
+    ] = False,
+    message_only: Annotated[
+        bool,
+        typer.Option(
+            "--message",
+            help="Of a flow: only the message at the step that failed, as JSON, to edit it in a file.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -100,11 +109,15 @@ def show_letter(
     For example: penstock deadletters show trades.yaml trades-0-42
 
     penstock deadletters show trades.yaml trades-0-42 --value > value.json
+
+    penstock deadletters show orders-flow.yaml orders-0-42 --message > message.json
     """
     pipeline = _pipeline(context, file)
     dead_letter = Choice((letter,)).of(_waiting(pipeline))[-1]
     if value_only:
         return write(_value(pipeline, dead_letter))
+    if message_only:
+        return write(text_of(dead_letter, _flow(pipeline, "--message")).encode())
     if as_json:
         return print_json(_document(dead_letter))
     return print_table(("field", "value"), list(_document(dead_letter).items()))
@@ -126,6 +139,14 @@ def replay_letters(
     ] = None,
     value_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another value, from a file.")
+    ] = None,
+    message_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a flow: another message, from a file in the form of `show --message`: payload, "
+            "attributes, variables.",
+        ),
     ] = None,
     from_step: Annotated[
         str | None,
@@ -162,10 +183,15 @@ def replay_letters(
     _refuse_everything(chosen, every, "replay")
     letters = chosen.of(_waiting(pipeline))
     edited = _edited(letters, value, value_file)
+    messages = _edited(letters, None, message_file)
+    if edited and messages:
+        raise ConfigError("--message-file has the payload, too: leave out --value and --value-file")
     if not yes and letters:
         ask_first(f"replay {counted(len(letters), 'dead letter')}?", "nothing was replayed")
     try:
-        done = _replayed(pipeline, letters, edited, from_step, take_over)
+        done = _replayed(
+            pipeline, letters, edited, messages, from_step=from_step, take_over=take_over
+        )
     finally:
         engine.stop_session()
     for owner in done.elsewhere:
@@ -223,6 +249,8 @@ def _replayed(
     pipeline: Pipeline,
     letters: list[DeadLetter],
     edited: dict[str, bytes],
+    messages: dict[str, bytes],
+    *,
     from_step: str | None,
     take_over: bool,
 ) -> Replayed:
@@ -230,13 +258,27 @@ def _replayed(
         from penstock.flows.replay import replay_flow  # noqa: PLC0415 - it imports Spark
 
         return replay_flow(
-            pipeline, step, letters, edited, from_step=from_step, take_over=take_over
+            pipeline,
+            step,
+            letters,
+            edited,
+            messages=messages,
+            from_step=from_step,
+            take_over=take_over,
         )
-    if from_step is not None:
-        raise ConfigError(f"--from-step is for flows, and {pipeline.name!r} is a pipeline")
+    for given, option in ((from_step, "--from-step"), (messages, "--message-file")):
+        if given:
+            _flow(pipeline, option)
     from penstock.engine.dead_letters import replay  # noqa: PLC0415
 
     return replay(pipeline, letters, edited, take_over=take_over)
+
+
+def _flow(pipeline: Pipeline, option: str) -> Flow:
+    step = flow_step(pipeline)
+    if step is None:
+        raise ConfigError(f"{option} is for flows, and {pipeline.name!r} is a pipeline")
+    return step.flow
 
 
 def _value(pipeline: Pipeline, letter: DeadLetter) -> bytes:

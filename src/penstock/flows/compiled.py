@@ -118,8 +118,8 @@ def _placed(message: Message, number: int) -> Message:
         return message
     return Message(
         message.payload,
-        message.attribute,
-        message.variable,
+        message.attribute or {},
+        message.variable or {},
         message.error,
         (number,),
         message.parent,

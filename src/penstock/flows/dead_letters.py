@@ -22,6 +22,7 @@ STEP, TRAIL, MESSAGE = "penstock.flow.step", "penstock.flow.trail", "penstock.fl
 # Of a step without id: its place means another step after the definition has changed.
 DEFINITION = "penstock.flow.definition"
 _ADDED = (STEP, TRAIL, MESSAGE, DEFINITION)
+_PARTS = ("payload", "attribute", "variable", "error")
 _LONGEST_TRAIL = 2000
 
 
@@ -117,6 +118,34 @@ def edited(letter: DeadLetter, flow: Flow, value: bytes) -> DeadLetter:
         return msgspec.structs.replace(letter, value=value)
     changed = text_of_message(message.changed(payload=_as_before(message.payload, value)), None)
     headers = [(name, changed.encode() if name == MESSAGE else x) for name, x in letter.headers]
+    return msgspec.structs.replace(letter, headers=headers)
+
+
+def text_of(letter: DeadLetter, flow: Flow) -> str:
+    """Return the message at the failed step as JSON, to be edited in a file."""
+    empty: dict[str, Any] = {"payload": None, "attribute": {}, "variable": {}}
+    parts = json.loads(text_of_message(message_of(letter, flow), None))
+    return json.dumps({**empty, **parts}, indent=2) + "\n"
+
+
+def rewritten(letter: DeadLetter, text: bytes) -> DeadLetter:
+    """Return the letter with another message at the failed step, in the form of `text_of`."""
+    if MESSAGE not in _headers(letter):
+        raise ConfigError(
+            f"the dead letter {letter.id!r} has the record alone: only its value can be another one"
+        )
+    try:
+        given = json.loads(text)
+        message = message_of_text(text, letter.value)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"the new message cannot be read ({str(error)[:200]}); show the dead letter's own with "
+            "--message, and change that"
+        ) from None
+    if unknown := next((name for name in given if name not in _PARTS), None):
+        raise ConfigError(f"a message has no {unknown!r}; {nearest(unknown, _PARTS)}")
+    changed = text_of_message(message, letter.value).encode()
+    headers = [(name, changed if name == MESSAGE else x) for name, x in letter.headers]
     return msgspec.structs.replace(letter, headers=headers)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from penstock.flows.expressions.value_text import from_json
+from msgspec import UNSET, Struct, field
 
-_UNREAD = object()
+from penstock.flows.expressions.value_text import from_json, from_jsons
+
+_UNREAD: Any = UNSET
 _FIXED = frozenset({bytes, str, int, float, bool, type(None)})
 _PARTS = frozenset({"payload", "attribute", "variable", "error"})
 
 
-class Message:
+class Message(Struct, eq=False):
     """What a flow carries from step to step.
 
     Never changed in place: the message before a step is the one that is tried again, traced, or
@@ -24,26 +26,15 @@ class Message:
     (7, {'topic': 'orders'})
     """
 
-    __slots__ = ("_document", "attribute", "error", "parent", "payload", "place", "variable")
-
-    def __init__(  # noqa: PLR0917 - the parts of a message, in their order
-        self,
-        payload: Any = None,
-        attribute: dict[str, Any] | None = None,
-        variable: dict[str, Any] | None = None,
-        error: dict[str, str] | None = None,
-        place: tuple[int, ...] = (),
-        parent: Message | None = None,
-    ) -> None:
-        self.payload = payload
-        self.attribute = {} if attribute is None else attribute
-        self.variable = {} if variable is None else variable
-        self.error = error
-        # Which message of the batch, and which part of it after each split: the order of messages.
-        self.place = place
-        # The message that was split, for the step `join`.
-        self.parent = parent
-        self._document: Any = _UNREAD
+    payload: Any = None
+    attribute: dict[str, Any] = field(default_factory=dict)
+    variable: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, str] | None = None
+    # Which message of the batch, and which part of it after each split: the order of messages.
+    place: tuple[int, ...] = ()
+    # The message that was split, for the step `join`.
+    parent: Message | None = None
+    _document: Any = _UNREAD
 
     @property
     def document(self) -> Any:
@@ -59,17 +50,15 @@ class Message:
         if not parts.keys() <= _PARTS:
             wrong = ", ".join(sorted(parts.keys() - _PARTS))
             raise TypeError(f"a message has no {wrong}; it has {', '.join(sorted(_PARTS))}")
-        copy = Message(
+        return Message(
             parts.get("payload", self.payload),
             parts.get("attribute", self.attribute),
             parts.get("variable", self.variable),
             parts.get("error", self.error),
             self.place,
             self.parent,
+            _UNREAD if "payload" in parts else self._document,
         )
-        if "payload" not in parts:
-            copy._document = self._document
-        return copy
 
     def with_payload(self, payload: Any) -> Message:
         """Return a copy with another payload: as `changed`, and quicker."""
@@ -78,9 +67,9 @@ class Message:
     def published(self, receipt: Mapping[str, Any]) -> Message:
         """Return a copy with what a publish operation adds to the attributes, and without an error."""
         attribute = {**self.attribute, **receipt}
-        copy = Message(self.payload, attribute, self.variable, None, self.place, self.parent)
-        copy._document = self._document
-        return copy
+        return Message(
+            self.payload, attribute, self.variable, None, self.place, self.parent, self._document
+        )
 
     def part(self, number: int, payload: Any, attribute: dict[str, Any]) -> Message:
         """Return one of the messages that this one is split into."""
@@ -121,7 +110,44 @@ def _copied(value: Any) -> Any:
     if kind in _FIXED:
         return value
     if kind is dict:
-        return {key: _copied(each) for key, each in value.items()}
+        return {key: each if type(each) in _FIXED else _copied(each) for key, each in value.items()}
     if kind is list:
         return [_copied(each) for each in value]
     return deepcopy(value)
+
+
+class Messages:
+    """Messages of a batch, as expressions see them that are evaluated for many at once."""
+
+    __slots__ = ("_documents", "_messages")
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._documents: list[Any] | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def documents(self) -> list[Any]:
+        """Return the documents of all messages; JSON that is not read yet is read at once."""
+        if self._documents is None:
+            self._documents = _documents(self._messages)
+        return self._documents
+
+    def chosen(self, numbers: Sequence[int]) -> Messages:
+        """Return some of the messages, by their numbers."""
+        return Messages([self._messages[number] for number in numbers])
+
+
+def _documents(messages: Sequence[Message]) -> list[Any]:
+    payloads = [message.payload for message in messages if message._document is _UNREAD]
+    if len(payloads) < len(messages) or set(map(type, payloads)) != {bytes}:
+        return [message.document for message in messages]
+    found = from_jsons(payloads)
+    for message, document in zip(messages, found, strict=True):
+        message._document = document
+    return found

@@ -24,6 +24,7 @@ from penstock.flows.dead_letters import (
     first_step,
     letters_of,
     message_of,
+    rewritten,
     with_step,
     without_flow,
 )
@@ -42,15 +43,18 @@ def replay_flow(
     letters: Sequence[DeadLetter],
     values: Mapping[str, bytes] | None = None,
     *,
+    messages: Mapping[str, bytes] | None = None,
     from_step: str | None = None,
     take_over: bool = False,
 ) -> Replayed:
     """Replay letters that are still open, each from the step that failed, or all from another one.
 
-    `values` has other payloads, by the ids of letters. Interrupted replays are finished first.
+    `values` has other payloads, by the ids of letters, `messages` other messages as JSON. Interrupted
+    replays are finished first.
     """
     refuse_unreadable(letters)
-    given = [_changed(letter, step.flow, values or {}, from_step) for letter in letters]
+    news = values or {}, messages or {}
+    given = [_changed(letter, step.flow, *news, from_step) for letter in letters]
     with alone(pipeline), ExitStack() as stack:
         replays = _FlowReplays(pipeline, step, stack)
         elsewhere, error = replays.finish(take_over)
@@ -61,13 +65,19 @@ def replay_flow(
 
 
 def _changed(
-    letter: DeadLetter, flow: Flow, values: Mapping[str, bytes], from_step: str | None
+    letter: DeadLetter,
+    flow: Flow,
+    values: Mapping[str, bytes],
+    messages: Mapping[str, bytes],
+    from_step: str | None,
 ) -> DeadLetter:
     """Return the letter with what the user gives; raise where it cannot be replayed."""
     if from_step is not None:
         letter = with_step(letter, flow, from_step)
     if letter.full_id in values:
         letter = edited(letter, flow, values[letter.full_id])
+    if letter.full_id in messages:
+        letter = rewritten(letter, messages[letter.full_id])
     first_step(letter, flow)
     message_of(letter, flow)
     return letter

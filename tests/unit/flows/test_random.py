@@ -10,6 +10,7 @@ from penstock.errors import DefinitionError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.definition.step_model import KINDS
 from penstock.flows.expressions import FUNCTIONS, Expression, ExpressionError
+from penstock.flows.message import Messages
 from penstock.flows.publish.operation import OPERATIONS
 from penstock.flows.testing import CannedReplies
 
@@ -151,3 +152,79 @@ def test_random_definitions_are_refused_or_run() -> None:
         assert Flow(**flow.model_dump(context={"with_secrets": True})) == flow
 
     assert accepted > 20
+
+
+PARTS = [
+    *("payload", "$", "payload.a", "payload.b", "payload.b.a", "payload.a[0]", "attribute.a"),
+    *("attribute", "variable.x", "error", "1", "2.5", "'a'", "null", "true", "[1, payload.a]"),
+    *("{k: payload.a, l: attribute.a}", "upper(attribute.a)", "length(payload.a)", "payload.b.a[0]"),
+]  # fmt: skip
+JOINTS = ["+", "-", "*", "/", "%", "=", "!=", "<", ">=", "and", "or", "||", "in"]
+
+
+def random_expression(chance: random.Random, depth: int = 0) -> str:
+    if depth > 2 or chance.random() < 0.3:
+        return chance.choice(PARTS)
+    left, right = random_expression(chance, depth + 1), random_expression(chance, depth + 1)
+    forms = [f"({left}) {chance.choice(JOINTS)} ({right})"] * 6
+    forms += [f"not ({left})", f"({left}) is null", f"({left}) is not null"]
+    return chance.choice([*forms, f"case when {left} then {right} end", f"{{m: {left}}}"])
+
+
+def value_or_error(call: Any, of: Any) -> Any:
+    try:
+        return repr(call(of))
+    except Exception as error:
+        return type(error)
+
+
+def test_many_messages_at_once_give_what_each_of_them_gives_alone() -> None:
+    chance = random.Random(7)
+    compared = failed = 0
+    numbers = [{"a": n, "b": {"a": [n / 2]}} for n in range(5)]
+    pools: list[list[Any]] = [
+        VALUES,
+        numbers,
+        [b'{"a": 1}', b'{"a": 2.5}'],
+        [{"a": "x"}, {"a": "y"}],
+    ]
+    for _ in range(2000):
+        expression = Expression.read(random_expression(chance))
+        pool = chance.choice(pools)
+        messages = [
+            Message(
+                chance.choice(pool), {"a": chance.choice(pool)}, {"x": chance.choice([1, None])}
+            )
+            for _ in range(chance.randint(1, 4))
+        ]
+        alone = [value_or_error(expression.value, message) for message in messages]
+        together = value_or_error(expression.column(), Messages(messages))
+        if isinstance(together, str):
+            assert together == f"[{', '.join(map(str, alone))}]", (expression.given, messages)
+            compared += 1
+        else:
+            assert any(isinstance(each, type) for each in alone), (expression.given, messages)
+            failed += 1
+
+    assert compared > 300
+    assert failed > 300
+
+
+def test_a_message_that_fails_leaves_the_others_of_its_batch_as_they_are() -> None:
+    payloads = [{"n": n} if n % 700 else {"n": "x"} for n in range(2000)]
+    steps = [
+        {"map": {"n": "payload.n * 2"}},
+        {"filter": "payload.n % 4 = 0"},
+        {"set": {"variable": {"half": "payload.n / 2"}, "attribute": {"m": "payload.n"}}},
+        {"publish": {"kafka": {"topic": "a", "key": "${variable.half}"}}},
+    ]
+    flow = Flow(name="t", trigger={"kafka": "orders"}, steps=steps)
+    canned = CannedReplies()
+
+    result = CompiledFlow(flow).run([Message(each) for each in payloads], canned.systems())
+
+    passed = [n for n in range(2000) if n % 700 and n % 2 == 0]
+    assert [m.variable["half"] for m in result.results] == passed
+    assert [m.attribute["m"] for m in result.results] == [2 * n for n in passed]
+    assert [letter.message.payload for letter in result.dead_letters] == [{"n": "x"}] * 3
+    assert {letter.error["Code"] for letter in result.dead_letters} == {"CORE:EXPRESSION"}

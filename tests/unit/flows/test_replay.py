@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.engine.dead_letters.letter_log import LetterLog
 from penstock.errors import BrokerUnavailableError, ConfigError, TransientError
 from penstock.flows import CompiledFlow, Flow, FlowStoppedError, Message
 from penstock.flows import replay as replays
-from penstock.flows.dead_letters import Forms, definition_of, letters_of, payload_of
+from penstock.flows.dead_letters import Forms, definition_of, letters_of, payload_of, text_of
 from penstock.flows.live import live_systems
 from penstock.flows.spark.flow_pipeline import flow_pipeline, flow_step
 from penstock.flows.testing import CannedReplies, canned_systems
@@ -220,3 +221,51 @@ def test_the_payload_that_is_shown_is_the_one_at_the_failed_step(world: World) -
     (letter,) = world.topic.waiting()
 
     assert payload_of(letter, step.flow) == b'{"n":0}'
+
+
+def test_a_message_is_replayed_with_the_attributes_and_variables_that_the_user_gives(
+    world: World,
+) -> None:
+    flow = world.flow(
+        {"set": {"variable": {"by": "0"}}},
+        {"id": "divide", "map": {"n": "10 / variable.by", "at": "attribute.at", "of": "payload.n"}},
+        {"id": "send", "publish": {"kafka": {"topic": "out"}}},
+    )
+    world.fails(flow, b'{"n": 1}')
+    (letter,) = world.topic.waiting()
+    step = flow_step(flow)
+    assert step
+    shown = json.loads(text_of(letter, step.flow))
+    assert shown == {
+        "payload": {"$bytes": '{"n": 1}'},
+        "attribute": {"topic": "a"},
+        "variable": {"by": 0},
+    }
+
+    shown |= {"variable": {"by": 4}, "attribute": {"at": "noon"}}
+    world.replay(flow, messages={letter.full_id: json.dumps(shown).encode()})
+
+    assert [json.loads(each) for each in world.sent] == [{"n": 2.5, "at": "noon", "of": 1}]
+    assert world.waiting == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"{", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b'{"variable": 1}', "cannot be read"),
+        (b'{"variables": {}}', "has no 'variables'; did you mean 'variable'"),
+    ],
+)
+def test_a_new_message_that_cannot_be_read_is_refused_and_the_letter_waits(
+    world: World, text: bytes, reason: str
+) -> None:
+    flow = world.flow({"id": "divide", "map": "1 / 0"})
+    world.fails(flow, b"1")
+    (letter,) = world.waiting
+
+    with pytest.raises(ConfigError, match=reason):
+        world.replay(flow, messages={letter: text})
+
+    assert world.waiting == [letter]

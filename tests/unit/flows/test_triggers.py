@@ -230,3 +230,47 @@ def test_a_trigger_that_is_not_kafka_is_an_import_into_the_topic_of_the_flow(tri
     assert pipeline.find_connection().spark()["kafka.bootstrap.servers"] == "k:9092"
     with pytest.raises(DefinitionError, match=r"'t\.in', which the trigger reads"):
         flow.then(publish={"kafka": {"topic": "t.in"}})
+
+
+@pytest.mark.parametrize(
+    ("steps", "given", "size"),
+    [
+        ([{"publish": {"kafka": {"topic": "b"}}}], {}, 1_000_000),
+        ([{"publish": {"http": {"url": "https://a.example/"}}}], {}, 20_000),
+        ([{"http": {"url": "https://a.example/", "method": "POST"}}], {}, 20_000),
+        ([{"http": "https://a.example/"}], {}, 1_000_000),
+        ([{"publish": {"http": {"url": "https://a.example/"}}}], {"max_messages_per_batch": 7}, 7),
+    ],
+)
+def test_a_batch_has_fewer_messages_where_a_step_changes_another_system_than_kafka(
+    steps: list[Any], given: dict[str, Any], size: int
+) -> None:
+    flow = Flow(
+        name="t", trigger={"kafka": "a"}, connection={"addresses": "k:1"}, steps=steps, **given
+    )
+
+    source: Any = flow_pipeline(flow).source
+
+    assert source.max_records_per_batch == size
+
+
+def test_a_batch_of_a_trigger_that_is_an_import_is_bounded_too() -> None:
+    flow = Flow(
+        name="t",
+        trigger={"timer": {"interval": 1}},
+        connection={"addresses": "k:1"},
+        max_messages_per_batch=9,
+    )
+    source: Any = flow_pipeline(flow).source
+
+    assert source.into("t.in").with_headers().max_records_per_batch == 9
+
+
+def test_a_join_that_waits_for_more_messages_than_a_batch_has_is_noted() -> None:
+    steps = [{"join": {"count": 100}}]
+    flow = Flow(name="t", trigger={"kafka": "a"}, steps=steps, max_messages_per_batch=99)
+
+    assert flow.notes() == [
+        "steps[0].join.count: is never reached: a batch has at most 99 messages, and a group is made of "
+        "those of one batch; see 'max_messages_per_batch'"
+    ]

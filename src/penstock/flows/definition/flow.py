@@ -24,6 +24,9 @@ from penstock.flows.publish.operation import PublishStep
 from penstock.pipeline.derived_names import imported_into, reserved_by
 
 _MOST_STEPS = 1000
+MOST_OF_A_BATCH = 1_000_000
+# Of a system from which nothing can be taken back: about two seconds of RabbitMQ.
+_MOST_OUTSIDE = 20_000
 
 
 class Flow(FlowModel):
@@ -57,6 +60,14 @@ class Flow(FlowModel):
     )
     dead_letters: str | None = Field(
         default=None, description="The topic of the dead letters; default: `<name>.dead-letters`."
+    )
+    max_messages_per_batch: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_OF_A_BATCH,
+        description="The most messages that are confirmed together, and so the most that a crash "
+        "publishes again; default: 20000 where a step acts on another system than Kafka, 1000000 "
+        "otherwise. Fewer cost speed: each batch takes a part of a second.",
     )
     tests: tuple[TestCase, ...] = Field(
         default=(), description="Example messages and what is expected of them."
@@ -167,8 +178,31 @@ class Flow(FlowModel):
         """Return the topic of the dead letters."""
         return self.dead_letters or f"{self.name}.dead-letters"
 
+    @property
+    def batch_size(self) -> int:
+        """Return how many messages a batch has at most."""
+        if self.max_messages_per_batch is not None:
+            return self.max_messages_per_batch
+        is_outside = any(step.kind.acts_outside() for _, step in self.all_steps())
+        return _MOST_OUTSIDE if is_outside else MOST_OF_A_BATCH
+
     def notes(self) -> list[str]:
         """Return what in the definition has no effect, with the reasons."""
+        return [*self._without_effect(), *self._never_complete()]
+
+    def _never_complete(self) -> Iterator[str]:
+        for path, step in self.all_steps():
+            count = getattr(step.kind, "count", None) if step.kind.name == "join" else None
+            if count is not None and count > self.batch_size and not self._splits():
+                yield (
+                    f"{path}.join.count: is never reached: a batch has at most {self.batch_size} "
+                    "messages, and a group is made of those of one batch; see 'max_messages_per_batch'"
+                )
+
+    def _splits(self) -> bool:
+        return any(step.kind.name in ("split", "python") for _, step in self.all_steps())
+
+    def _without_effect(self) -> list[str]:
         return [
             f"{where}.{name}: has no effect: {reason}"
             for where, model in self._models()

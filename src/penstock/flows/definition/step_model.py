@@ -39,6 +39,10 @@ class FlowStep(FlowModel):
         """Yield the lists of steps in it: where they are, what leads there, and the steps."""
         yield from ()
 
+    def acts_outside(self) -> bool:
+        """Return whether it changes another system than Kafka, which it does again after a crash."""
+        return False
+
     def summary(self) -> str:
         """Return what it does, in a few words, for drawings and traces."""
         main = getattr(self, self.main_option, "") if self.main_option else ""

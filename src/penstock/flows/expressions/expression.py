@@ -13,8 +13,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from penstock.flows.expressions import nodes
+from penstock.flows.expressions.columns import column_of
 from penstock.flows.expressions.expression_error import ExpressionError
-from penstock.flows.expressions.scope import Evaluate, Scope
+from penstock.flows.expressions.scope import Column, Evaluate, Scope, Scopes
 from penstock.flows.expressions.syntax import parsed
 from penstock.flows.expressions.value_text import text_of
 
@@ -119,6 +120,10 @@ class Expression:
 
         return guarded
 
+    def column(self) -> Column:
+        """Return what evaluates it for many messages at once; it raises where one has no value."""
+        return column_of(_compiled(self.given, 0))
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
@@ -181,6 +186,15 @@ class Template:
                 raise ExpressionError(f"{shown}: {error}") from None
 
         return guarded
+
+    def column(self) -> Column:
+        """Return what fills it in for many messages at once; it raises where one has no text."""
+        each = column_of(template(self.given, text_of))
+
+        def column(scopes: Scopes) -> list[Any]:
+            return [v if isinstance(v, str) else text_of(v) for v in each(scopes)]
+
+        return column
 
     def text(self, scope: Any) -> str:
         """Return the text for a message."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.flows.expressions.columns import column_of, followed, has_column, with_column
 from penstock.flows.expressions.expression_error import ExpressionError
-from penstock.flows.expressions.scope import Evaluate, Scope, document
+from penstock.flows.expressions.scope import Column, Evaluate, Scope, Scopes, document
 from penstock.flows.expressions.value_text import from_json, kind_of
 
 ALL = object()
@@ -62,9 +63,11 @@ def path(base: Evaluate, keys: list[Any]) -> Evaluate:
         first = keys.index(ALL)
         rest = keys[first + 1 :]
         return _all(path(base, keys[:first]) if first else base, rest)
-    if len(keys) == 1 and isinstance(keys[0], str | int):
-        return _one(base, keys[0])
-    return _chain(base, keys)
+    is_one = len(keys) == 1 and isinstance(keys[0], str | int)
+    evaluate = _one(base, keys[0]) if is_one else _chain(base, keys)
+    if has_column(base) and not any(map(callable, keys)):
+        with_column(evaluate, _column(base, keys))
+    return evaluate
 
 
 def _one(base: Evaluate, key: Any) -> Evaluate:
@@ -83,6 +86,18 @@ def _one(base: Evaluate, key: Any) -> Evaluate:
         return value.get(key) if type(value) is dict and type(key) is str else member(value, key)
 
     return evaluate
+
+
+def _column(base: Evaluate, keys: list[Any]) -> Column:
+    values_of = column_of(base)
+
+    def column(scopes: Scopes) -> list[Any]:
+        values = values_of(scopes)
+        for key in keys:
+            values = followed(values, key, member)
+        return values
+
+    return column
 
 
 def _chain(base: Evaluate, keys: list[Any]) -> Evaluate:

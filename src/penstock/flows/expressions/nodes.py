@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.flows.expressions import operators
+from penstock.flows.expressions import columns, operators
+from penstock.flows.expressions.columns import column_of, with_column
 from penstock.flows.expressions.expression_error import ExpressionError
-from penstock.flows.expressions.scope import Evaluate, Scope, document
+from penstock.flows.expressions.scope import Evaluate, Scope, Scopes, document
 from penstock.flows.expressions.value_text import kind_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class _Constant:
 
     def __call__(self, _scope: Scope) -> Any:
         return self.value
+
+    def column(self, scopes: Scopes) -> list[Any]:
+        return [self.value] * len(scopes)
 
 
 def constant(value: Any) -> Evaluate:
@@ -42,11 +46,11 @@ def is_constant(evaluate: Evaluate) -> bool:
 
 
 _READERS: dict[str, Evaluate] = {
-    "payload": lambda scope: scope.payload,
-    "document": document,
-    "attribute": lambda scope: scope.attribute,
-    "variable": lambda scope: scope.variable,
-    "error": lambda scope: scope.error,
+    "payload": with_column(lambda s: s.payload, lambda scopes: [s.payload for s in scopes]),
+    "document": with_column(document, lambda scopes: scopes.documents),
+    "attribute": with_column(lambda s: s.attribute, lambda scopes: [s.attribute for s in scopes]),
+    "variable": with_column(lambda s: s.variable, lambda scopes: [s.variable for s in scopes]),
+    "error": with_column(lambda s: s.error, lambda scopes: [s.error for s in scopes]),
 }
 
 
@@ -67,7 +71,8 @@ def any_of(parts: list[Evaluate], _symbols: list[str]) -> Evaluate:
             result = None if value is None else result
         return result
 
-    return evaluate
+    each = [*map(column_of, parts)]
+    return with_column(evaluate, lambda scopes: columns.until(True, each, "or", scopes))
 
 
 def all_of(parts: list[Evaluate], _symbols: list[str]) -> Evaluate:
@@ -82,7 +87,8 @@ def all_of(parts: list[Evaluate], _symbols: list[str]) -> Evaluate:
             result = None if value is None else result
         return result
 
-    return evaluate
+    each = [*map(column_of, parts)]
+    return with_column(evaluate, lambda scopes: columns.until(False, each, "and", scopes))
 
 
 def concatenated(parts: list[Evaluate], _symbols: list[str]) -> Evaluate:
@@ -101,7 +107,15 @@ def computed(parts: list[Evaluate], symbols: list[str]) -> Evaluate:
             value = operator(value, part(scope))
         return value
 
-    return evaluate
+    each = [*map(column_of, parts)]
+
+    def column(scopes: Scopes) -> list[Any]:
+        values = each[0](scopes)
+        for symbol, right in zip(symbols, each[1:], strict=True):
+            values = columns.computed(symbol, values, right(scopes))
+        return values
+
+    return with_column(evaluate, column)
 
 
 def negated(inner: Evaluate, times: int) -> Evaluate:
@@ -111,18 +125,34 @@ def negated(inner: Evaluate, times: int) -> Evaluate:
         value = operators.truth(inner(scope), "not")
         return value if value is None or times % 2 == 0 else not value
 
-    return evaluate
+    each = column_of(inner)
+
+    def column(scopes: Scopes) -> list[Any]:
+        values = columns.truths(each(scopes), "not")
+        if times % 2 == 0:
+            return values
+        return [None if value is None else not value for value in values]
+
+    return with_column(evaluate, column)
 
 
 def compared(symbol: str, left: Evaluate, right: Evaluate) -> Evaluate:
     """Return a comparison."""
     compare = operators.COMPARISONS[symbol]
-    return lambda scope: compare(left(scope), right(scope))
+    first, second = column_of(left), column_of(right)
+    return with_column(
+        lambda scope: compare(left(scope), right(scope)),
+        lambda scopes: columns.compared(symbol, first(scopes), second(scopes)),
+    )
 
 
 def is_null(inner: Evaluate, is_negated: bool) -> Evaluate:
     """Return `is null` or `is not null`."""
-    return lambda scope: (inner(scope) is None) is not is_negated
+    each = column_of(inner)
+    return with_column(
+        lambda scope: (inner(scope) is None) is not is_negated,
+        lambda scopes: [(value is None) is not is_negated for value in each(scopes)],
+    )
 
 
 def between(value: Evaluate, low: Evaluate, high: Evaluate) -> Evaluate:
@@ -163,12 +193,24 @@ def opposite(inner: Evaluate) -> Evaluate:
 
 def list_of(parts: Sequence[Evaluate]) -> Evaluate:
     """Return a list."""
-    return lambda scope: [part(scope) for part in parts]
+    each = [*map(column_of, parts)]
+
+    def column(scopes: Scopes) -> list[Any]:
+        if not each:
+            return [[] for _ in range(len(scopes))]
+        return list(map(list, zip(*(part(scopes) for part in each), strict=True)))
+
+    return with_column(lambda scope: [part(scope) for part in parts], column)
 
 
 def object_of(members: Sequence[tuple[str, Evaluate]]) -> Evaluate:
     """Return an object."""
-    return lambda scope: {key: part(scope) for key, part in members}
+    names = [key for key, _ in members]
+    each = [column_of(part) for _, part in members]
+    return with_column(
+        lambda scope: {key: part(scope) for key, part in members},
+        lambda scopes: columns.objects(names, [part(scopes) for part in each], len(scopes)),
+    )
 
 
 def cases(arms: Sequence[tuple[Evaluate, Evaluate]], otherwise: Evaluate) -> Evaluate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -48,13 +49,14 @@ def _rest(left: Any, right: Any) -> Any:
     return left % right
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": _divided,
     "%": _rest,
 }
+"""The operators over two numbers, whatever the result is."""
 
 
 def arithmetic(symbol: str) -> Callable[[Any, Any], Any]:
@@ -63,7 +65,7 @@ def arithmetic(symbol: str) -> Callable[[Any, Any], Any]:
     >>> arithmetic("/")(6, 3), arithmetic("/")(1, 2), arithmetic("+")(None, 1)
     (2, 0.5, None)
     """
-    compute = _ARITHMETIC[symbol]
+    compute = ARITHMETIC[symbol]
 
     def apply(left: Any, right: Any) -> Any:
         if left is None or right is None:
@@ -116,16 +118,25 @@ def _order(compute: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool | N
     return apply
 
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool | None]] = {
-    "=": equals,
-    "==": equals,
-    "!=": _unequal,
-    "<>": _unequal,
-    "<": _order(lambda left, right: left < right),
-    "<=": _order(lambda left, right: left <= right),
-    ">": _order(lambda left, right: left > right),
-    ">=": _order(lambda left, right: left >= right),
+PLAIN_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
+"""The comparisons of two numbers or two texts."""
+
+EQUALITIES = frozenset({"=", "==", "!=", "<>"})
+_NULL_AWARE = {"=": equals, "==": equals, "!=": _unequal, "<>": _unequal}
+COMPARISONS: dict[str, Callable[[Any, Any], bool | None]] = {
+    symbol: _NULL_AWARE.get(symbol) or _order(compare)
+    for symbol, compare in PLAIN_COMPARISONS.items()
+}
+"""The comparisons of any two values."""
 
 
 def truth(value: Any, of: str) -> bool | None:

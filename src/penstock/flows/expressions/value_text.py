@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.formats.json import Json
 
 _JSON = Json()
 _SHAPES = frozenset({dict, list})
+_BYTES = frozenset({bytes, type(None)})
 _AS_WE_DO = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -52,6 +54,15 @@ def from_json(data: bytes | str, what: str = "the value") -> Any:
         return _JSON.decode(data.encode() if isinstance(data, str) else data)
     except (FormatError, UnicodeEncodeError) as error:
         raise ExpressionError(f"{what} is not JSON that can be read: {error}") from None
+
+
+def from_jsons(texts: Sequence[bytes]) -> list[Any]:
+    """Return the values of JSON texts; raise where one of them has none.
+
+    >>> from_jsons([b'{"a": 1}', b"[2.5]"])
+    [{'a': 1}, [2.5]]
+    """
+    return _JSON.decode_all(texts)
 
 
 def time_text(value: datetime) -> str:
@@ -144,3 +155,21 @@ def bytes_of(value: Any) -> bytes | None:
         raise ExpressionError(
             "the text has half of a surrogate pair, which UTF-8 cannot have"
         ) from None
+
+
+def bytes_of_all(values: Sequence[Any]) -> list[bytes | None]:
+    """Return values as contents of messages, each as `bytes_of` does.
+
+    >>> bytes_of_all([{"a": 1}, "x", None])
+    [b'{"a":1}', b'x', None]
+    """
+    kinds = set(map(type, values))
+    if kinds <= _BYTES:
+        return list(values)
+    if kinds <= _SHAPES:
+        found: list[Any] = [orjson.dumps(value, option=_AS_WE_DO) for value in values]
+        return [
+            bytes_of(value) if b"null" in data else data
+            for value, data in zip(values, found, strict=True)
+        ]
+    return [bytes_of(value) for value in values]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import Connection, find_connection
 from penstock.errors import PenstockError
@@ -29,7 +29,7 @@ class KafkaPublisher:
     ) -> list[Receipt | Fault]:
         """Write the records, and return where each of them is."""
         producer = self._producer(operation)
-        sent = [_sent(producer, request) for request in requests]
+        sent = [_sent(producer, request.fields) for request in requests]
         return [_receipt(each) for each in sent]
 
     def close(self) -> None:
@@ -57,8 +57,7 @@ def connection_of(given: str | KafkaConnection | None) -> Connection | None:
     return None if given is None else find_connection(given)
 
 
-def _sent(producer: Producer, request: PublishRequest) -> OnItsWay | Fault:
-    fields = request.fields
+def _sent(producer: Producer, fields: Mapping[str, Any]) -> OnItsWay | Fault:
     try:
         return producer.produce(
             fields["topic"],
@@ -75,7 +74,7 @@ def _receipt(sent: OnItsWay | Fault) -> Receipt | Fault:
     if isinstance(sent, Fault):
         return sent
     try:
-        record = sent.result()
+        record = sent.result().message
     except PenstockError as error:
         return fault_of(error, "KAFKA")
-    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    return {"topic": record.topic(), "partition": record.partition(), "offset": record.offset()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
@@ -52,11 +52,12 @@ class RabbitMqPublisher:
         from penstock.sinks.rabbitmq.publisher import Message  # noqa: PLC0415 - an extra
 
         messages, numbers = [], []
+        properties_of = _writer(operation)
         for number in mine:
             fields = requests[number].fields
             receipts[number] = {"exchange": exchange, "routing_key": fields["routing_key"]}
             try:
-                properties = _properties(operation, fields)
+                properties = properties_of(fields)
             except ValueError as error:
                 receipts[number] = Fault("RABBITMQ:REFUSED", str(error))
                 continue
@@ -93,6 +94,22 @@ def _is_alive(connection: AmqpConnection) -> bool:
     for _ in range(_LOOKS):
         connection.poll(0)
     return connection.is_open
+
+
+def _writer(operation: RabbitMqPublish) -> Callable[[Any], bytes]:
+    """Return what writes the properties: without headers only the id, their last one, differs."""
+    from penstock.sinks.rabbitmq.amqp_values import write_short  # noqa: PLC0415 - an extra
+
+    without_id = _properties(operation, {"headers": {}, "message_id": None})
+    before_id = _properties(operation, {"headers": {}, "message_id": ""})[:-1]
+
+    def write(fields: Any) -> bytes:
+        name = fields["message_id"]
+        if fields["headers"]:
+            return _properties(operation, fields)
+        return without_id if name is None else before_id + write_short(name, "message_id")
+
+    return write
 
 
 def _properties(operation: RabbitMqPublish, fields: Any) -> bytes:

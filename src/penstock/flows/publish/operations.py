@@ -13,10 +13,17 @@ from penstock.flows.definition.http_request import HttpOptions, checked_statuses
 from penstock.flows.definition.kafka_options import AnyKafkaConnection, ProducerAdvanced
 from penstock.flows.definition.model import refused
 from penstock.flows.expressions import Expression, ExpressionError, Template
-from penstock.flows.expressions.value_text import bytes_of, from_json, kind_of, text_of
-from penstock.flows.message import Message
+from penstock.flows.expressions.scope import Column, Scopes
+from penstock.flows.expressions.value_text import (
+    bytes_of,
+    bytes_of_all,
+    from_json,
+    kind_of,
+    text_of,
+)
+from penstock.flows.message import Message, Messages
 from penstock.flows.publish.database_address import checked_address
-from penstock.flows.publish.operation import Fields, Operation, operation
+from penstock.flows.publish.operation import Fields, FieldsOfAll, Operation, operation
 from penstock.flows.steps.sql_query import parameters_of, simple
 from penstock.sinks.jms.jms_broker import BrokerOptions as JmsOptions
 from penstock.sinks.rabbitmq.broker_options import BrokerOptions as RabbitMqOptions
@@ -110,6 +117,31 @@ class KafkaPublish(Operation):
 
         return make
 
+    def fields_of_all(self) -> FieldsOfAll:
+        """Return what makes the records of many messages."""
+        topics, values = _topics(self.topic), self.value.column()
+        keys = None if self.key is None else self.key.column()
+        partitions = None if self.partition is None else self.partition.column()
+        headers = _headers(self.headers)
+        has_headers = self.headers is not None
+
+        def make(messages: Messages) -> list[dict[str, Any]]:
+            count = len(messages)
+            none = [None] * count
+            columns = (
+                topics(messages),
+                bytes_of_all(values(messages)),
+                none if keys is None else bytes_of_all(keys(messages)),
+                none if partitions is None else [_partition(str(p)) for p in partitions(messages)],
+                [*map(headers, messages)] if has_headers else [[]] * count,
+            )
+            return [
+                {"topic": topic, "value": value, "key": key, "partition": partition, "headers": h}
+                for topic, value, key, partition, h in zip(*columns, strict=True)
+            ]
+
+        return make
+
     def target(self) -> str:
         """Return the topic."""
         return self.topic.given
@@ -122,6 +154,20 @@ def _topic(given: Template) -> Callable[[Message], str]:
         return lambda _message: plain
     text = given.evaluator()
     return lambda message: topic_name(str(text(message)))
+
+
+def _topics(given: Template) -> Column:
+    if given.is_plain:
+        return given.column()
+    each = given.column()
+
+    def topics(messages: Scopes) -> list[str]:
+        found = [*map(str, each(messages))]
+        for topic in set(found):
+            topic_name(topic)
+        return found
+
+    return topics
 
 
 def _partition(text: str) -> int:
@@ -205,6 +251,28 @@ class RabbitMqPublish(RabbitMqOptions, Operation):
 
         return make
 
+    def fields_of_all(self) -> FieldsOfAll:
+        """Return what makes many messages."""
+        exchanges, keys = self.exchange.column(), self.routing_key.column()
+        values = self.value.column()
+        headers = [(name, each.evaluator()) for name, each in self.headers.items()]
+        ids = None if self.message_id is None else self.message_id.column()
+
+        def make(messages: Messages) -> list[dict[str, Any]]:
+            columns = (
+                _shorts(exchanges(messages)),
+                _shorts(keys(messages)),
+                bytes_of_all(values(messages)),
+                [None] * len(messages) if ids is None else _shorts(ids(messages)),
+                [{name: each(m) for name, each in headers} for m in messages],
+            )
+            return [
+                {"exchange": e, "routing_key": k, "value": v or b"", "message_id": i, "headers": h}
+                for e, k, v, i, h in zip(*columns, strict=True)
+            ]
+
+        return make
+
     def target(self) -> str:
         """Return exchange and routing key."""
         return "/".join(each.given for each in (self.exchange, self.routing_key) if each.given)
@@ -216,6 +284,12 @@ def _short(text: Any) -> str:
             f"{str(text)[:40]!r} has more than 255 bytes, which AMQP does not allow"
         )
     return str(text)
+
+
+def _shorts(texts: list[Any]) -> list[str]:
+    for text in set(texts):
+        _short(text)
+    return texts
 
 
 @operation

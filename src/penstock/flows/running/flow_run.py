@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
+
 from penstock.errors import TerminalError, TransientError
 from penstock.flows.error_codes import Fault
 from penstock.flows.message import Message
@@ -55,14 +57,13 @@ class TraceEntry:
     error: dict[str, str] | None = None
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What became of one message: `done`, `filtered`, `joined`, `handled` or `failed`."""
 
     message: Message
     status: str = "done"
-    results: list[Message] = field(default_factory=list)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
+    results: list[Message] = []
+    dead_letters: list[DeadLetter] = []
     # The message where it ended before the end of the flow: filtered, or at the end of a handler.
     last: Message | None = None
 

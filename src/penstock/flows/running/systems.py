@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from penstock.flows.error_codes import Fault
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.flows.publish.operation import Operation
 
 
-class PublishRequest(NamedTuple):
+class PublishRequest(Struct, frozen=True):
     """One message to be published: what the operation's expressions gave for it."""
 
     fields: Mapping[str, Any]

@@ -16,6 +16,7 @@ from penstock.flows.definition.triggers import KafkaTrigger
 from penstock.flows.live.kafka_publisher import connection_of
 from penstock.flows.spark.trigger_sources import trigger_source
 from penstock.pipeline import Pipeline, Step
+from penstock.pipeline.importing import Import
 from penstock.pipeline.names import map_in_arrow
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def flow_pipeline(flow: Flow, connection: Connection | None = None, **options: A
     given = {
         "name": flow.name,
         "connection": trigger.placed(cluster),
-        "source": trigger.source(),
+        "source": _bounded(trigger.source(), flow.batch_size),
         "decode": "raw",
         "steps": [FlowStep(flow=flow, connection=own or cluster, source=cluster)],
         "sink": "discard",
@@ -67,6 +68,13 @@ def flow_pipeline(flow: Flow, connection: Connection | None = None, **options: A
         **trigger.options(),
     }
     return Pipeline(**{**given, **options})
+
+
+def _bounded(source: Any, size: int) -> Any:
+    """Return the source of a trigger, with at most this many records in a batch."""
+    if isinstance(source, Import):
+        return source.with_batches_of(size)
+    return {name: {**options, "max_records_per_batch": size} for name, options in source.items()}
 
 
 def flow_step(pipeline: Pipeline) -> FlowStep | None:

@@ -169,14 +169,19 @@ def _to(topic: str) -> KafkaPublish:
 
 def messages_of(batch: pa.RecordBatch, trigger: TriggerSource) -> list[Message]:
     """Return the records of a batch as messages: the value is the payload."""
-    places, payloads = _dicts(batch, _PLACE), batch.column("value").to_pylist()
+    places, payloads = _places(batch), batch.column("value").to_pylist()
     if trigger.columns:
         more = map(trigger.attributes, _dicts(batch, trigger.columns))
         places = [{**each, **place} for each, place in zip(more, places, strict=True)]
     return [
-        Message(payload, attribute, place=(number,))
+        Message(payload, attribute, {}, None, (number,))
         for number, (payload, attribute) in enumerate(zip(payloads, places, strict=True))
     ]
+
+
+def _places(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    rows = zip(*(batch.column(name).to_pylist() for name in _PLACE), strict=True)
+    return [{"topic": topic, "partition": part, "offset": offset} for topic, part, offset in rows]
 
 
 def _dicts(batch: pa.RecordBatch, names: Sequence[str]) -> list[dict[str, Any]]:

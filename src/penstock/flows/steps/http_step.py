@@ -57,6 +57,10 @@ class HttpStep(HttpOptions, FlowStep):
         default=1, ge=1, le=64, description="How many requests of a batch are under way at a time."
     )
 
+    def acts_outside(self) -> bool:
+        """Return whether requests may change something."""
+        return self.method not in ("GET", "HEAD")
+
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what sends the requests."""
         return _Sends(self, path, self.request(self.method, self.body))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from pydantic import Field
@@ -62,22 +62,19 @@ class _Calls(BoundStep):
         function = self._step.function.load()
         done = 0
         while done < len(messages):
-            abandoned = Event()
-            results = _in_thread(function, messages[done:], abandoned)
-            for message in messages[done:]:
-                done += 1
-                try:
-                    made = results.get(timeout=self._step.timeout)
-                except Empty:
-                    abandoned.set()
-                    failed.append((message, self._timed_out(message)))
-                    break
+            calls = _Calling(function, messages[done:])
+            results = calls.results(self._step.timeout)
+            for message, made in zip(messages[done:], results, strict=False):
                 if isinstance(made, Fault):
                     failed.append((message, made))
                 elif made is None:
                     run.ended(message, "filtered")
                 else:
                     found += made
+            done += calls.count
+            if done < len(messages):
+                failed.append((messages[done], self._timed_out(messages[done])))
+                done += 1
         return Attempt(found, failed)
 
     def _timed_out(self, message: Message) -> Fault:
@@ -89,19 +86,49 @@ class _Calls(BoundStep):
         return fault
 
 
-def _in_thread(
-    function: Callable[[Message], Any], messages: Sequence[Message], abandoned: Event
-) -> SimpleQueue[Any]:
-    results: SimpleQueue[Any] = SimpleQueue()
+class _Calling:
+    """A thread that calls a function with messages; it is left alone when a call takes too long.
 
-    def call() -> None:
-        for message in messages:
-            if abandoned.is_set():
-                return
-            results.put(_called(function, message))
+    It says with which message it is busy since when, so that the one who waits has nothing to do
+    between two messages: to change threads for each of them would take longer than most functions.
+    """
 
-    Thread(target=call, daemon=True, name="flow-python").start()
-    return results
+    def __init__(self, function: Callable[[Message], Any], messages: Sequence[Message]) -> None:
+        self._function = function
+        self._messages = messages
+        self._results: list[list[Message] | Fault | None] = []
+        self._lock = Lock()
+        self._began = 0.0
+        self._is_left = False
+        self._ended = Event()
+        # How many messages have a result.
+        self.count = 0
+
+    def results(self, timeout: float) -> list[list[Message] | Fault | None]:
+        """Return the results of all messages, or of those before the one that takes too long."""
+        self._began = time.monotonic()
+        Thread(target=self._run, daemon=True, name="flow-python").start()
+        left = timeout
+        while not self._ended.wait(left):
+            with self._lock:
+                left = self._began + timeout - time.monotonic()
+                if left <= 0:
+                    self._is_left = True
+                    break
+        return self._results[: self.count]
+
+    def _run(self) -> None:
+        for message in self._messages:
+            with self._lock:
+                if self._is_left:
+                    return
+                self._began = time.monotonic()
+                self.count = len(self._results)
+            self._results.append(_called(self._function, message))
+        with self._lock:
+            if not self._is_left:
+                self.count = len(self._results)
+        self._ended.set()
 
 
 def _called(function: Callable[[Message], Any], message: Message) -> list[Message] | Fault | None:
@@ -119,7 +146,12 @@ def _messages(made: Any, message: Message) -> list[Message] | None:
     if isinstance(made, list) and made and all(isinstance(each, Message) for each in made):
         return [
             Message(
-                m.payload, m.attribute, m.variable, m.error, (*message.place, n), message.parent
+                m.payload,
+                m.attribute or {},
+                m.variable or {},
+                m.error,
+                (*message.place, n),
+                message.parent,
             )
             for n, m in enumerate(made)
         ]
@@ -127,8 +159,8 @@ def _messages(made: Any, message: Message) -> list[Message] | None:
         return [
             Message(
                 made.payload,
-                made.attribute,
-                made.variable,
+                made.attribute or {},
+                made.variable or {},
                 made.error,
                 message.place,
                 message.parent,

@@ -10,8 +10,10 @@ from typing_extensions import Self
 from penstock.flows.definition.model import refused
 from penstock.flows.definition.step_model import FlowStep, step_kind
 from penstock.flows.expressions import Expression, ExpressionError, Template
+from penstock.flows.expressions.columns import truths
 from penstock.flows.expressions.operators import truth
-from penstock.flows.message import Message
+from penstock.flows.expressions.scope import Column
+from penstock.flows.message import Message, Messages
 from penstock.flows.running.bound_step import BoundStep, EachMessage
 from penstock.flows.running.stages import Bind
 
@@ -52,7 +54,27 @@ class SetStep(FlowStep):
                 changes[part] = {**getattr(message, part), **values}
             return message.changed(**changes)
 
-        return EachMessage(apply)
+        columns = [] if self.payload is None else [("payload", self.payload.column())]
+        parts_of_all = [
+            (part, [*members], [each.column() for each in members.values()])
+            for part, members in (("attribute", self.attribute), ("variable", self.variable))
+            if members
+        ]
+
+        def apply_all(messages: Messages) -> list[Message]:
+            changes = {part: column(messages) for part, column in columns}
+            for part, names, each in parts_of_all:
+                rows = zip(*(column(messages) for column in each), strict=True)
+                changes[part] = [
+                    {**getattr(message, part), **dict(zip(names, row, strict=True))}
+                    for message, row in zip(messages, rows, strict=True)
+                ]
+            return [
+                message.changed(**dict(zip(changes, row, strict=True)))
+                for message, row in zip(messages, zip(*changes.values(), strict=True), strict=True)
+            ]
+
+        return EachMessage(apply, apply_all)
 
     def summary(self) -> str:
         """Return what is set."""
@@ -87,12 +109,15 @@ class MapStep(FlowStep):
 
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what makes the payload."""
-        made = self.value.evaluator() if self.value else None
-        if made is None and self.template:
-            made = self.template.evaluator()
-        assert made is not None  # noqa: S101 - one of both is given
-        evaluate = made
-        return EachMessage(lambda message: message.with_payload(evaluate(message)))
+        given = self.value or self.template
+        assert given is not None  # noqa: S101 - one of both is given
+        evaluate, column = given.evaluator(), given.column()
+
+        def apply_all(messages: Messages) -> list[Message]:
+            made = column(messages)
+            return [m.with_payload(value) for m, value in zip(messages, made, strict=True)]
+
+        return EachMessage(lambda message: message.with_payload(evaluate(message)), apply_all)
 
     def summary(self) -> str:
         """Return the expression or the text."""
@@ -110,8 +135,13 @@ class FilterStep(FlowStep):
 
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what filters."""
-        passes = condition(self.condition)
-        return EachMessage(lambda message: message if passes(message) else None)
+        passes, column = condition(self.condition), conditions(self.condition)
+
+        def apply_all(messages: Messages) -> list[Message | None]:
+            passed = column(messages)
+            return [m if is_true else None for m, is_true in zip(messages, passed, strict=True)]
+
+        return EachMessage(lambda message: message if passes(message) else None, apply_all)
 
 
 def condition(expression: Expression) -> Any:
@@ -128,3 +158,9 @@ def condition(expression: Expression) -> Any:
             raise ExpressionError(f"{given}: {error}") from None
 
     return passes
+
+
+def conditions(expression: Expression) -> Column:
+    """Return a condition as a function of many messages; true and false, and null, which is false."""
+    column = expression.column()
+    return lambda messages: truths(column(messages), "a condition")
