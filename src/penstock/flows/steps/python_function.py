@@ -29,7 +29,8 @@ class PythonStep(FlowStep):
     payload, or None, and the message ends here. It is given a copy, which it may change.
 
     Python cannot end a function from outside: after `timeout` the message fails with CORE:TIMEOUT, and
-    the function goes on in a thread of its own, whose result is not used. After 8 of them the flow stops.
+    the function goes on in a thread of its own, whose result is not used. When 8 of them still run, the
+    flow stops.
     """
 
     name = "python"
@@ -53,7 +54,7 @@ class _Calls(BoundStep):
     def __init__(self, step: PythonStep, path: str) -> None:
         self._step = step
         self._path = path
-        self._abandoned = 0
+        self._abandoned: list[Thread] = []
 
     def attempt(self, messages: Sequence[Message], run: FlowRun) -> Attempt:
         """Call the function in one thread for the batch, and in another one after each time-out."""
@@ -63,14 +64,14 @@ class _Calls(BoundStep):
         done = 0
         while done < len(messages):
             abandoned = Event()
-            results = _in_thread(function, messages[done:], abandoned)
+            results, thread = _in_thread(function, messages[done:], abandoned)
             for message in messages[done:]:
                 done += 1
                 try:
                     made = results.get(timeout=self._step.timeout)
                 except Empty:
                     abandoned.set()
-                    failed.append((message, self._timed_out(message)))
+                    failed.append((message, self._timed_out(message, thread)))
                     break
                 if isinstance(made, Fault):
                     failed.append((message, made))
@@ -80,18 +81,19 @@ class _Calls(BoundStep):
                     found += made
         return Attempt(found, failed)
 
-    def _timed_out(self, message: Message) -> Fault:
-        self._abandoned += 1
+    def _timed_out(self, message: Message, thread: Thread) -> Fault:
+        self._abandoned = [each for each in (*self._abandoned, thread) if each.is_alive()]
         text = f"{self._step.function.path} did not return within {self._step.timeout:g} s"
         fault = Fault("CORE:TIMEOUT", text)
-        if self._abandoned >= MOST_ABANDONED:
+        if len(self._abandoned) >= MOST_ABANDONED:
             raise FlowStoppedError(Failure(message, fault, self._path))
         return fault
 
 
 def _in_thread(
     function: Callable[[Message], Any], messages: Sequence[Message], abandoned: Event
-) -> SimpleQueue[Any]:
+) -> tuple[SimpleQueue[Any], Thread]:
+    """Return the results as they come, and the thread that calls the function."""
     results: SimpleQueue[Any] = SimpleQueue()
 
     def call() -> None:
@@ -100,8 +102,9 @@ def _in_thread(
                 return
             results.put(_called(function, message))
 
-    Thread(target=call, daemon=True, name="flow-python").start()
-    return results
+    thread = Thread(target=call, daemon=True, name="flow-python")
+    thread.start()
+    return results, thread
 
 
 def _called(function: Callable[[Message], Any], message: Message) -> list[Message] | Fault | None:
