@@ -56,9 +56,8 @@ def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definitio
     try:
         text = text_of_message(failed.message, own.value)
     except (
-        ValueError,
-        RecursionError,
-    ):  # a number of thousands of digits, values that nest too deep
+        Exception
+    ):  # a number of thousands of digits, a time that no UTC has, what a function made
         return Forms(short[0], short)
     headers = [
         *own.headers,

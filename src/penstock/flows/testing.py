@@ -6,19 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.flows.compiled import CompiledFlow
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.test_case import Expected, Reply, TestCase
+from penstock.flows.definition.test_case import Expected, Reply, TestCase, time_of
 from penstock.flows.error_codes import Fault
-from penstock.flows.expressions import ExpressionError, evaluate
+from penstock.flows.expressions import ExpressionError
 from penstock.flows.expressions.time_functions import clock
-from penstock.flows.expressions.value_text import bytes_of, from_json
+from penstock.flows.expressions.value_text import bytes_of, from_json, time_text
 from penstock.flows.message import Message
 from penstock.flows.publish.operation import Operation
+from penstock.flows.publish.operations import DatabasePublish, HttpPublish
 from penstock.flows.running.flow_run import FlowStoppedError, FlowWaitsError, RunResult, shown
 from penstock.flows.running.systems import HttpReply, HttpRequest, PublishRequest, Receipt, Systems
+from penstock.flows.steps.http_step import require_success
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class CannedReplies:
     published: list[Published] = field(default_factory=list)
     sent: list[HttpRequest] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
+    # Requests are sent one after the other, so that each message has the reply that is meant for it.
+    in_order: ClassVar[bool] = True
     # The places of steps, by which they are called, and their names in the test.
     names: Mapping[str, str] = field(default_factory=dict)
     _offsets: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -55,11 +59,18 @@ class CannedReplies:
         reply = self._reply(step)
         if reply is not None and reply.error:
             return Fault(reply.error, "as the test says")
-        if reply is not None and operation.name == "http" and reply.status >= 300:
-            return Fault(f"HTTP:{reply.status}", "as the test says")
+        if isinstance(operation, HttpPublish):
+            given = _http_reply(reply or Reply())
+            try:
+                require_success(given, operation.success)
+            except Fault as fault:
+                return fault
         self.published.append(Published(self._name(step), operation.name, request.fields))
-        if operation.name == "http":
-            return {"status": reply.status if reply else 200}
+        if isinstance(operation, HttpPublish):
+            return {"status": given.status}
+        if isinstance(operation, DatabasePublish):
+            has_rows = reply is not None and "rows" in reply.model_fields_set
+            return {"rows": len(reply.rows) if reply and has_rows else 1}
         if operation.name != "kafka":
             return {name: request.fields[name] for name in _RECEIPT if name in request.fields}
         topic, partition = request.fields["topic"], request.fields["partition"] or 0
@@ -73,11 +84,7 @@ class CannedReplies:
     def send(self, step: str, _options: Any, request: HttpRequest) -> HttpReply:
         """Return the canned reply of HTTP."""
         self.sent.append(request)
-        reply = self._required(step, "a request of HTTP")
-        headers = dict(reply.headers)
-        if not isinstance(reply.body, str | None):
-            headers.setdefault("Content-Type", "application/json")
-        return HttpReply(reply.status, headers, bytes_of(reply.body) or b"")
+        return _http_reply(self._required(step, "a request of HTTP"))
 
     def query(
         self, step: str, _options: Any, _sql: str, _parameters: Mapping[str, Any]
@@ -119,6 +126,13 @@ class CannedReplies:
 
 
 _RECEIPT = ("exchange", "routing_key", "destination")
+
+
+def _http_reply(reply: Reply) -> HttpReply:
+    headers = dict(reply.headers)
+    if not isinstance(reply.body, str | None):
+        headers.setdefault("Content-Type", "application/json")
+    return HttpReply(reply.status, headers, bytes_of(reply.body) or b"")
 
 
 def canned_systems() -> Systems:
@@ -166,9 +180,7 @@ def run_test(flow: Flow, case: TestCase, *, traces: bool = False) -> TestResult:
 def _clock(now: str | None) -> Any:
     if now is None:
         return lambda: datetime.now(timezone.utc)
-    fixed = evaluate(f"parse_time('{now}')") if "'" not in now else None
-    if fixed is None:
-        raise ExpressionError(f"{now!r:.60} is not a time in ISO 8601")
+    fixed = time_of(now)
     return lambda: fixed
 
 
@@ -232,9 +244,11 @@ def _lists(what: str, expected: list[dict[str, Any]], found: list[dict[str, Any]
 def fits(expected: Any, found: Any) -> bool:  # noqa: PLR0911 - one for each type
     """Return whether a value is the expected one; of objects only the expected members are compared.
 
-    >>> fits({"a": 1}, b'{"a": 1, "b": 2}'), fits([1], [1, 2]), fits("x", b"x")
-    (True, False, True)
+    >>> fits({"a": 1}, b'{"a": 1, "b": 2}'), fits([1], [1, 2]), fits("x", b"x"), fits(None, b"x")
+    (True, False, True, False)
     """
+    if expected is None:
+        return found is None or found == b"null"
     if isinstance(found, bytes) and not isinstance(expected, bytes):
         if isinstance(expected, str):
             return expected.encode() == found or fits(expected, _json_or_none(found))
@@ -248,7 +262,19 @@ def fits(expected: Any, found: Any) -> bool:  # noqa: PLR0911 - one for each typ
         return is_list and all(map(fits, expected, found))
     if isinstance(expected, bool) is not isinstance(found, bool):
         return False
-    return bool(expected == (shown(found) if isinstance(found, datetime) else found))
+    if isinstance(found, datetime) or isinstance(expected, datetime):
+        return _time(expected) == _time(found)
+    return bool(expected == found)
+
+
+def _time(value: Any) -> Any:
+    """Return a time as the text that is published of it."""
+    if isinstance(value, datetime):
+        return time_text(value)
+    try:
+        return time_text(time_of(value)) if isinstance(value, str) else value
+    except ExpressionError:
+        return value
 
 
 def _json_or_none(data: bytes) -> Any:

@@ -248,3 +248,12 @@ def test_a_long_trail_is_shortened_to_its_end() -> None:
 
 def _fields(letter: DeadLetter) -> dict[str, Any]:
     return {name: getattr(letter, name) for name in letter.__struct_fields__}
+
+
+def test_a_time_that_utc_does_not_have_begins_again_with_its_record() -> None:
+    """A dead letter that cannot be written would hold up the flow for good."""
+    flow = flow_of({"set": {"variable": {"at": "parse_time(payload.at)"}}}, DIVIDE)
+
+    (letter,) = letters(flow, b'{"n": 0, "at": "0001-01-01T00:00:00+14:00"}')
+
+    assert (first_step(letter, flow), letter.error_type) == (None, "CORE:EXPRESSION")

@@ -231,6 +231,35 @@ def test_options_without_an_effect_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("trigger", "step", "note"),
+    [
+        ("{http: {path: /a, timeout: 5s}}", "log: a", "trigger.http.timeout"),
+        ("{timer: {interval: 5s, zone: Europe/Berlin}}", "log: a", "trigger.timer.zone"),
+        ("{kafka: a}", "{try: {steps: [{log: a}]}, retry: 3}", "steps[0].retry"),
+        ("{kafka: a}", "{try: {steps: [{log: a}]}, on_error: stop}", "steps[0].on_error"),
+        ("{kafka: a}", "join: {count: 3, at: $.t}", "steps[0].join.at"),
+        ("{kafka: a}", "lookup: {table: a.csv, key: $.a, cache: 5}", "steps[0].lookup.cache"),
+        ("{kafka: a}", "sql: {query: SELECT 1, password: abc}", "steps[0].sql.password"),
+        (
+            "{kafka: a}",
+            "publish: {rabbitmq: {url: 'amqp://mq', routing_key: a, confirms: false}}",
+            "steps[0].publish.rabbitmq.confirms",
+        ),
+    ],
+)
+def test_an_option_without_an_effect_next_to_the_others_is_named(
+    trigger: str, step: str, note: str
+) -> None:
+    flow = parse_flow(f"name: t\ntrigger: {trigger}\nsteps:\n  - {step}\n")
+
+    assert [each.partition(":")[0] for each in flow.notes()] == [note]
+
+
+def test_a_wait_of_nothing_is_not_the_wait_of_the_client() -> None:
+    assert ConsumerAdvanced(retry_backoff_ms=0).settings()["retry.backoff.ms"] == 1
+
+
 def test_consumers_are_fewer_than_partitions() -> None:
     check_consumers(1, {"a": 1})
     check_consumers(3, {"a": 2, "b": 2})

@@ -407,3 +407,47 @@ def test_the_listener_fills_the_topic_of_its_flow() -> None:
     source: Any = pipeline.imported().source
     assert (source.topics(), source._log_source.headers) == (["t.in"], True)
     assert source.named_topics() == ["t.in"]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"map": "parse_time('0001-01-01T00:00:00+14:00')"}],
+        [{"python": lambda message: Message(b"x", variable={"status": float("inf")})}],
+        [{"python": lambda message: Message(b"x", variable=["status"])}],  # type: ignore[arg-type]
+    ],
+)
+def test_a_result_that_cannot_be_a_reply_is_an_error_of_its_request(steps: list[Any]) -> None:
+    """An exception here would repeat the batch, and what it published, without end."""
+    status, _, body = replies(*steps)
+
+    assert (status, error("CORE:RUNTIME")(body)) == (500, True)
+
+
+@pytest.mark.parametrize("written", [b"", b"{", b"[1]", b"null", b"\xff"])
+def test_a_record_of_another_program_has_no_attributes_of_a_request(written: bytes) -> None:
+    assert attributes_of([{"key": "penstock.request", "value": written}]) == {}
+
+
+@pytest.mark.parametrize("target", ["//[", "//host/in", "/in#part"])
+def test_an_odd_target_is_no_path_of_a_flow(target: str) -> None:
+    with listening() as flow, socket.create_connection(("127.0.0.1", flow.server.port)) as client:
+        client.sendall(f"POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_key_that_is_forgotten_is_still_that_of_the_request_that_waits() -> None:
+    with listening(reply="result") as flow, ThreadPoolExecutor() as clients:
+        flow.endpoint._known = KnownRequests(most_keys=1)
+        key = {"Idempotency-Key": "k-1"}
+        first = clients.submit(flow.send, b"x", headers=key)
+        eventually(lambda: len(flow.kafka.requests) == 1)
+        other = clients.submit(flow.send, b"z", headers={"Idempotency-Key": "k-2"})
+        eventually(lambda: len(flow.kafka.requests) == 2)
+
+        assert flow.send(b"y", headers=key).status_code == 422
+        flow.reply(0, body=b"of x")
+        flow.reply(1, body=b"of z")
+
+        assert (first.result(20).text, other.result(20).text) == ("of x", "of z")
+        assert len(flow.kafka.requests) == 2

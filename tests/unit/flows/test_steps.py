@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 
 import pytest
-from tests.unit.flows.flow_cases import codes, payloads, ran
+from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 
-from penstock.flows import Message
+from penstock.errors import DefinitionError
+from penstock.flows import CompiledFlow, Message
 from penstock.flows.definition.test_case import Reply
-from penstock.flows.testing import CannedReplies
+from penstock.flows.steps.python_function import MOST_ABANDONED
+from penstock.flows.testing import CannedReplies, canned_systems
+from penstock.testing import eventually
 
 
 def test_set_sees_the_message_as_it_was() -> None:
@@ -438,3 +441,50 @@ def test_every_system_can_be_published_to() -> None:
     assert http.fields["request"].url == "https://a.example/5"
     assert row.fields == {"p0": 5}
     assert result.results[0].attribute["status"] == 200
+
+
+@pytest.mark.parametrize("additional", [False, {"type": "string"}])
+def test_the_patterns_of_members_are_linear_next_to_additional_properties(additional: Any) -> None:
+    """jsonschema's own search takes twice the time for each more letter."""
+    schema = {
+        "patternProperties": {"^(a+)+$": {}, "^[0-9]+$": {}},
+        "properties": {"id": {}},
+        "additionalProperties": additional,
+    }
+    given = [{"a" * 200 + "!": 1}, {"aaa": 1, "id": 2, "7": 3}, {"x": 1}]
+
+    result = ran({"validate": schema}, payloads=[json.dumps(each).encode() for each in given])
+
+    assert codes(result) == [("steps[0]", "CORE:VALIDATION")] * 2
+    assert len(result.results) == 1
+
+
+def test_patterns_that_would_not_be_linear_are_refused() -> None:
+    schema = {"patternProperties": {"^a": {}}, "allOf": [{"unevaluatedProperties": False}]}
+
+    with pytest.raises(DefinitionError, match="give 'additionalProperties' next to the patterns"):
+        ran({"validate": schema}, payloads=[b"{}"])
+
+
+def test_a_line_of_the_log_without_a_text_does_not_fail_the_message() -> None:
+    result = ran(
+        {"log": "${parse_time(payload.at)}"}, payloads=[{"at": "0001-01-01T00:00:00+14:00"}]
+    )
+
+    assert result.statuses() == {"done": 1}
+
+
+def test_functions_that_ended_after_their_timeout_do_not_stop_the_flow() -> None:
+    ends, threads = Event(), []
+
+    def slow(message: Message) -> Any:
+        threads.append(current_thread())
+        return ends.wait(60) and message.payload
+
+    compiled = CompiledFlow(flow_of({"python": {"function": slow, "timeout": 0.01}}))
+    for _ in range(MOST_ABANDONED + 2):
+        result = compiled.run([Message(b"x")], canned_systems())
+        assert codes(result) == [("steps[0]", "CORE:TIMEOUT")]
+        ends.set()
+        eventually(lambda: threads and not any(each.is_alive() for each in threads))
+        ends.clear()

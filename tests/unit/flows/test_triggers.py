@@ -189,6 +189,21 @@ PLACE = {"topic": "t.in", "partition": 0, "offset": 5, "timestamp": 1_714_564_80
             },
         ),
         (
+            {"timer": "5s"},
+            [("timer.missed", b"many")],
+            {"time": "2024-05-01T12:00:00Z", "missed": 0},
+        ),
+        (
+            {"timer": "5s"},
+            [("timer.missed", b"\xff")],
+            {"time": "2024-05-01T12:00:00Z", "missed": 0},
+        ),
+        (
+            {"rabbitmq": {"url": "amqp://h", "queues": "q"}},
+            [("rabbitmq.priority", "\u00b2".encode()), ("rabbitmq.timestamp", b"9" * 5000)],
+            {"priority": "\u00b2", "headers": {}},
+        ),
+        (
             {"jms": {"url": "amqp://h:1", "queues": "q"}},
             [("region", b"EU"), ("jms.destination", b"q"), ("jms.redelivered", b"false")],
             {"destination": "q", "redelivered": False, "properties": {"region": "EU"}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,7 +143,7 @@ class Flow(FlowModel):
     @model_validator(mode="after")
     def _does_not_read_what_it_writes(self) -> Self:
         topics, connection = self._read_topics()
-        if self.dead_letter_topic in topics:
+        if _reads(topics, self.dead_letter_topic):
             raise refused(
                 f"the trigger reads {self.dead_letter_topic!r}, to which dead letters go: a message that "
                 "fails would come back without end; give 'dead_letters' another topic",
@@ -152,7 +153,7 @@ class Flow(FlowModel):
             to = step.kind.to if isinstance(step.kind, PublishStep) else None
             if not isinstance(to, _operations.KafkaPublish) or to.connection != connection:
                 continue
-            if to.topic.is_plain and to.topic.given in topics:
+            if to.topic.is_plain and _reads(topics, to.topic.given):
                 raise refused(
                     f"given {to.topic.given!r}, which the trigger reads: each message would come back "
                     "without end; give another topic",
@@ -161,7 +162,7 @@ class Flow(FlowModel):
         return self
 
     def _read_topics(self) -> tuple[tuple[str, ...], AnyKafkaConnection | None]:
-        """Return the topics that the trigger reads, and the cluster that it names for them."""
+        """Return the topics or patterns that the trigger reads, and the cluster that it names."""
         if isinstance(self.trigger, KafkaTrigger):
             return self.trigger.topics, self.trigger.connection
         topic = getattr(self.trigger, "topic", "") or imported_into(self.name)
@@ -206,10 +207,12 @@ class Flow(FlowModel):
         return [
             f"{where}.{name}: has no effect: {reason}"
             for where, model in self._models()
-            for name, reason in without_effect(model).items()
+            for name, reason in {**without_effect(model), **model.unused()}.items()
         ]
 
     def _models(self) -> Iterator[tuple[str, FlowModel]]:
+        if isinstance(self.trigger, FlowModel):
+            yield f"trigger.{self.trigger.name}", self.trigger
         if isinstance(self.connection, KafkaConnection):
             yield "connection", self.connection
         if isinstance(self.trigger, KafkaTrigger):
@@ -217,11 +220,23 @@ class Flow(FlowModel):
             if isinstance(self.trigger.connection, KafkaConnection):
                 yield "trigger.kafka.connection", self.trigger.connection
         for path, step in self.all_steps():
+            yield path, step
+            yield f"{path}.{step.kind.name}", step.kind
             to = step.kind.to if isinstance(step.kind, PublishStep) else None
+            if to is not None:
+                yield f"{path}.publish.{to.name}", to
             if isinstance(to, _operations.KafkaPublish):
                 yield f"{path}.publish.kafka.producer", to.producer
                 if isinstance(to.connection, KafkaConnection):
                     yield f"{path}.publish.kafka.connection", to.connection
+
+
+def _reads(topics: tuple[str, ...], topic: str) -> bool:
+    """Return whether a topic is one of these, or fits one that is a pattern: all of its name."""
+    return any(
+        re.fullmatch(each, topic) is not None if each.startswith("^") else each == topic
+        for each in topics
+    )
 
 
 def _walk(steps: tuple[Step, ...], path: str) -> Iterator[tuple[str, Step]]:

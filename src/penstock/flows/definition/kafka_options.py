@@ -232,8 +232,10 @@ class ConsumerAdvanced(FlowModel):
         given = dict(settings_of(self))
         given["isolation.level"] = self.isolation.replace("-", "_")
         given["fetch.max.bytes"] = self.fetch_max_mb * 2**20
+        # The least wait that the client knows: without the setting it has a longer one.
+        given["retry.backoff.ms"] = max(1, self.retry_backoff_ms)
         return {
-            key: value for key, value in given.items() if value != 0 or key == "fetch.max.wait.ms"
+            key: value for key, value in given.items() if value != 0 or key != "fetch.max.bytes"
         }
 
 

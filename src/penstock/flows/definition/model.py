@@ -25,6 +25,14 @@ class FlowModel(SafeModel):
         extra="forbid", frozen=True, hide_input_in_errors=True, serialize_by_alias=True
     )
 
+    def unused(self) -> dict[str, str]:
+        """Return the given options that have no effect next to the others, each with the reason."""
+        return {}
+
+    def _unless(self, is_used: bool, reason: str, *names: str) -> dict[str, str]:
+        """Return those of these options that are given, with the reason, unless they are used."""
+        return {} if is_used else {n: reason for n in names if n in self.model_fields_set}
+
 
 def build(cls: type[BaseModel], name: str, options: Any, main_option: str | None) -> Any:
     """Return a part that is given by its name and options; errors have their place below the name."""

@@ -219,6 +219,11 @@ class Step(StepOptions):
             _fields_set={*options.model_fields_set, "kind"}, kind=made, **dict(options)
         )
 
+    def unused(self) -> dict[str, str]:
+        """Return the options around a step that itself never fails."""
+        is_used = self.kind.name != "try"
+        return self._unless(is_used, "give it to the steps in the 'try'", "retry", "on_error")
+
     def written(self, context: Any = None) -> dict[str, Any]:
         """Return the step as a definition writes it."""
         common = {name: getattr(self, name) for name in StepOptions.model_fields}

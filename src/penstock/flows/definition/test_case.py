@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, datetime, timezone
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
@@ -10,7 +11,8 @@ from typing_extensions import Self
 
 from penstock.flows.definition.model import FlowModel, refused
 from penstock.flows.error_codes import is_known
-from penstock.flows.expressions.value_text import bytes_of
+from penstock.flows.expressions import ExpressionError, evaluate
+from penstock.flows.expressions.value_text import bytes_of, time_text
 
 
 class ExampleMessage(FlowModel):
@@ -121,6 +123,23 @@ class TestCase(FlowModel):
     now: str | None = Field(default=None, description="What `now()` is, in ISO 8601.")
     expect: Expected = Field(description="What must come out.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _dates_are_texts(cls, given: Any) -> Any:
+        return _without_dates(given)
+
+    @field_validator("now", mode="before")
+    @classmethod
+    def _is_a_time(cls, now: Any) -> Any:
+        if isinstance(now, datetime):
+            return time_text(now)
+        if isinstance(now, str):
+            try:
+                time_of(now)
+            except ExpressionError as error:
+                raise refused(f"given {now!r:.60}; {error}") from None
+        return now
+
     def named_steps(self) -> Iterator[str]:
         """Yield the steps that the test names."""
         yield from self.replies
@@ -132,3 +151,31 @@ class TestCase(FlowModel):
         """Return the replies to a step."""
         given = self.replies.get(step, [])
         return given if isinstance(given, list) else [given]
+
+
+def time_of(text: str) -> datetime:
+    """Return the time of a text, as the function `parse_time` reads it."""
+    found: datetime = evaluate("parse_time(payload)", _Text(text))
+    return found
+
+
+class _Text:
+    """What an expression sees of a text."""
+
+    attribute = variable = error = None
+
+    def __init__(self, text: str) -> None:
+        self.payload = self.document = text
+
+
+def _without_dates(value: Any) -> Any:
+    """Return the values of YAML with texts where it reads days: JSON has none. A time has a zone."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _without_dates(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_dates(part) for part in value]
+    return value

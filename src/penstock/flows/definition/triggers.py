@@ -155,6 +155,10 @@ class TimerTrigger(Trigger):
             raise refused("give 'interval' or 'cron', and not both")
         return self
 
+    def unused(self) -> dict[str, str]:
+        """Return what is for a cron expression alone."""
+        return self._unless(self.cron is not None, "it is for 'cron'", "zone")
+
     def summary(self) -> str:
         """Return when."""
         return self.cron or f"every {self.interval:g} s"
@@ -264,6 +268,10 @@ class HttpTrigger(Trigger):
                 "that is what you want"
             )
         return self
+
+    def unused(self) -> dict[str, str]:
+        """Return what is for results alone."""
+        return self._unless(self.reply == "result", "it is for 'reply: result'", "timeout")
 
     def summary(self) -> str:
         """Return method and path."""

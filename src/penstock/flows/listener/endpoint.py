@@ -111,7 +111,10 @@ class Endpoint:
         key = self._key(head)
         request = received(self.trigger.format, head, body, id_of(self.flow, key))
         digest = b"" if key is None else _digest(head, body)
-        first = self._known.get(key) if key is not None else None
+        # One that is not known any more is still the first one while a connection waits for it.
+        first = None
+        if key is not None:
+            first = self._known.get(key) or self._pending.get(request.id)
         if first is not None:
             if first.digest != digest:
                 name = self.trigger.idempotency_header
@@ -142,6 +145,7 @@ class Endpoint:
 
     def _forget(self, pending: Pending, refusal: RequestError) -> None:
         self._known.forget(pending)
+        self._pending.pop(pending.id, None)
         pending.stored.set_exception(refusal)
         pending.stored.exception()  # there may be no other request that waits for it
 

@@ -105,7 +105,7 @@ def reply_of(outcome: Outcome, id: str, format: str) -> Reply:
     """Return the reply for what became of a message."""
     try:
         return _reply(outcome, id, format)
-    except ExpressionError as error:
+    except Exception as error:  # whatever the steps left: one result must not hold up the others
         return failed(id, "CORE:RUNTIME", f"the result cannot be a reply: {error}")
 
 

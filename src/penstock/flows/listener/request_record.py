@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import orjson
 
@@ -46,8 +46,8 @@ def received(format: str, head: Head, body: bytes, id: str) -> Request:
         if format == "form":
             _require_form(head)
         value = value_of(format, body)
-        split = urlsplit(head.target)
-        query = _fields(split.query, "the query")
+        path, _, query = head.target.partition("?")
+        fields = _fields(query, "the query")
     except ValueError as error:
         raise RequestError(400, str(error), ends=False) from None
     return Request(
@@ -55,8 +55,8 @@ def received(format: str, head: Head, body: bytes, id: str) -> Request:
         {
             "id": id,
             "method": head.method,
-            "path": split.path,
-            "query": query,
+            "path": path,
+            "query": fields,
             "headers": _headers(head),
         },
     )
@@ -64,9 +64,12 @@ def received(format: str, head: Head, body: bytes, id: str) -> Request:
 
 def attributes_of(headers: Iterable[Mapping[str, Any]] | None) -> dict[str, Any]:
     """Return the attributes of a record's message; none where another program wrote the record."""
-    written = (each["value"] for each in headers or () if each["key"] == HEADER)
-    found: dict[str, Any] = next((orjson.loads(each) for each in written if each), {})
-    return found
+    written = next((each["value"] for each in headers or () if each["key"] == HEADER), None)
+    try:
+        found = orjson.loads(written or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def value_of(format: str, body: bytes) -> bytes:

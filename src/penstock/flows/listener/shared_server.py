@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError
@@ -61,7 +60,7 @@ class SharedServer:
 
     def exchange(self, head: Head) -> Exchange:
         """Return how a request goes on, as the flow at its path says."""
-        methods = self.routes.get(urlsplit(head.target).path)
+        methods = self.routes.get(head.target.partition("?")[0])
         if not methods:
             raise RequestError(404, "no flow listens at this path")
         endpoint = methods.get(head.method)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from penstock.errors import missing_extra
 from penstock.flows.error_codes import Fault
+from penstock.flows.live.database_values import plain_row
 from penstock.flows.publish.database_address import checked_address
 from penstock.flows.publish.operations import DatabasePublish
 from penstock.flows.running.systems import PublishRequest, Receipt
+from penstock.flows.steps.sql_query import with_plain_colons
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "sqlite": "sqlite"}
+_STEPS = 10_000
+# What another attempt may pass: a serialization failure, a deadlock, too many connections, a server
+# that starts or stops (PostgreSQL's states; MariaDB's numbers; SQLite's texts).
+_PASSING_STATES = ("40001", "40P01", "53", "57P")
+_PASSING_NUMBERS = frozenset({1020, 1040, 1203, 1205, 1213})
+_PASSING_TEXTS = ("database is locked", "database table is locked")
+# What a database says of a statement that it ended because of its time.
+_LATE_STATE, _LATE_NUMBERS, _LATE_TEXT = "57014", frozenset({1969, 3024}), "interrupted"
 
 
 class Databases:
@@ -32,13 +44,17 @@ class Databases:
         engine = self._engine(options.database, options.password)
         import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
+        text = with_plain_colons(sql)
         try:
-            with engine.begin() as connection:
-                found = connection.execute(sa.text(sql), dict(parameters))
+            with _connected(engine) as connection, _limited(connection, options.timeout) as before:
+                found = connection.execute(sa.text(before + text), dict(parameters))
                 if not found.returns_rows:
                     return []
-                return [dict(row._mapping) for row in found.fetchmany(options.most)]
+                return [plain_row(row._mapping) for row in found.fetchmany(options.most)]
         except sa.exc.SQLAlchemyError as error:
+            if _is_late(error):
+                reason = f"the query takes longer than {options.timeout:g} s"
+                raise Fault("CORE:TIMEOUT", reason) from None
             raise _fault(error) from None
 
     def publish(
@@ -71,23 +87,81 @@ class Databases:
         return self._engines[key]
 
 
+@contextmanager
+def _connected(engine: Engine) -> Iterator[Connection]:
+    """Give a connection and a transaction; a database that cannot be reached is UNAVAILABLE."""
+    import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+    try:
+        connection = engine.connect()
+    except sa.exc.OperationalError as error:
+        raise Fault("DATABASE:UNAVAILABLE", _reason(error)) from None
+    with connection, connection.begin():
+        yield connection
+
+
 def _executed(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Receipt | Fault:
     import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
     try:
-        with engine.begin() as connection:
-            return {"rows": connection.execute(sa.text(text), dict(parameters)).rowcount}
+        with _connected(engine) as connection:
+            statement = sa.text(with_plain_colons(text))
+            return {"rows": connection.execute(statement, dict(parameters)).rowcount}
+    except Fault as fault:
+        return fault
     except sa.exc.SQLAlchemyError as error:
         return _fault(error)
+    except Exception as error:  # a value that the driver cannot write belongs to this message
+        return Fault("DATABASE:REFUSED", f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _limited(connection: Connection, seconds: float) -> Iterator[str]:
+    """Limit the time of one statement; give what must be before its text."""
+    kind = connection.dialect.name
+    if kind == "postgresql":
+        limit = min(max(1, round(seconds * 1000)), 2**31 - 1)
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {limit}")
+        yield ""
+    elif kind == "sqlite":
+        until = time.monotonic() + seconds
+        raw: Any = connection.connection.dbapi_connection
+        raw.set_progress_handler(lambda: int(time.monotonic() > until), _STEPS)
+        try:
+            yield ""
+        finally:
+            raw.set_progress_handler(None, 0)
+    else:
+        yield f"SET STATEMENT max_statement_time = {seconds:f} FOR "
+
+
+def _is_late(error: Exception) -> bool:
+    state, number, text = _signs(error)
+    return state == _LATE_STATE or number in _LATE_NUMBERS or text == _LATE_TEXT
 
 
 def _fault(error: Exception) -> Fault:
     import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
-    is_away = isinstance(error, sa.exc.OperationalError) and getattr(
-        error, "connection_invalidated", False
+    state, number, text = _signs(error)
+    is_away = (
+        isinstance(error, sa.exc.TimeoutError | sa.exc.InterfaceError)
+        or bool(getattr(error, "connection_invalidated", False))
+        or state.startswith(_PASSING_STATES)
+        or number in _PASSING_NUMBERS
+        or text.startswith(_PASSING_TEXTS)
     )
-    is_away = is_away or isinstance(error, sa.exc.TimeoutError | sa.exc.InterfaceError)
-    # Without the parameters: they may be secrets, and are the message's anyway.
-    reason = str(getattr(error, "orig", None) or error)
-    return Fault(f"DATABASE:{'UNAVAILABLE' if is_away else 'REFUSED'}", reason)
+    return Fault(f"DATABASE:{'UNAVAILABLE' if is_away else 'REFUSED'}", _reason(error))
+
+
+def _signs(error: Exception) -> tuple[str, int, str]:
+    """Return PostgreSQL's state, MariaDB's number and the text of an error."""
+    cause = getattr(error, "orig", None)
+    first = next(iter(getattr(cause, "args", ())), None)
+    number = first if isinstance(first, int) else 0
+    return str(getattr(cause, "sqlstate", None) or ""), number, str(cause)
+
+
+def _reason(error: Exception) -> str:
+    """Return the text without the parameters: they may be secrets, and are the message's anyway."""
+    return str(getattr(error, "orig", None) or error)

@@ -180,7 +180,7 @@ def _header_pairs(text: str) -> list[tuple[str, bytes]]:
     given = from_json(text, "the headers")
     if not isinstance(given, dict):
         raise ExpressionError(f"headers are a JSON object of texts, given {kind_of(given)}")
-    return [(name, bytes_of(value) or b"") for name, value in given.items()]
+    return [(_utf8(name), bytes_of(value) or b"") for name, value in given.items()]
 
 
 def _headers(given: Template | dict[str, Template] | None) -> Any:
@@ -222,7 +222,9 @@ class RabbitMqPublish(RabbitMqOptions, Operation):
         default=True, description="Whether messages survive a restart of RabbitMQ."
     )
     confirms: bool = Field(
-        default=True, description="Whether to wait until RabbitMQ has each message."
+        default=True,
+        description="Whether to wait until RabbitMQ has each message. `false` has no effect: a message "
+        "is published when RabbitMQ has it.",
     )
     mandatory: bool = Field(
         default=True,
@@ -234,6 +236,11 @@ class RabbitMqPublish(RabbitMqOptions, Operation):
         if not self.exchange.given and not self.routing_key.given:
             raise refused("where do messages go? Give 'routing_key' (a queue) or 'exchange'")
         return self
+
+    def unused(self) -> dict[str, str]:
+        """Return the confirms where they are not wanted: there is no publishing without them."""
+        reason = "a message is published when RabbitMQ has it, and 'retry' and 'on_error' need that"
+        return self._unless(self.confirms, reason, "confirms")
 
     def fields(self) -> Fields:
         """Return what makes a message."""
@@ -278,8 +285,16 @@ class RabbitMqPublish(RabbitMqOptions, Operation):
         return "/".join(each.given for each in (self.exchange, self.routing_key) if each.given)
 
 
+def _utf8(text: Any) -> Any:
+    """Return a text that other systems can be sent: one text that cannot be written fails its batch."""
+    if isinstance(text, str):
+        bytes_of(text)
+    return text
+
+
 def _short(text: Any) -> str:
-    if len(str(text).encode("utf-8", "surrogatepass")) > 255:
+    _utf8(text)
+    if len(str(text).encode()) > 255:
         raise ExpressionError(
             f"{str(text)[:40]!r} has more than 255 bytes, which AMQP does not allow"
         )
@@ -330,14 +345,14 @@ class JmsPublish(JmsOptions, Operation):
         def make(message: Message) -> dict[str, Any]:
             body = value(message)
             return {
-                "destination": str(destination(message)),
+                "destination": _utf8(str(destination(message))),
                 "value": None
                 if body is None
-                else text_of(body)
+                else _utf8(text_of(body))
                 if self.message == "text"
                 else bytes_of(body),
-                "properties": {name: each(message) for name, each in properties},
-                "correlation_id": None if correlation is None else correlation(message),
+                "properties": {name: _utf8(each(message)) for name, each in properties},
+                "correlation_id": None if correlation is None else _utf8(correlation(message)),
             }
 
         return make
@@ -408,6 +423,10 @@ class DatabasePublish(Operation):
             raise refused("give 'table' with 'columns', or 'statement' with 'parameters'")
         if self.table is not None and not self.columns:
             raise refused("'table' needs 'columns': a mapping of columns to expressions")
+        if self.columns and self.table is None:
+            raise refused("'columns' needs 'table'; a statement has 'parameters'")
+        if self.parameters and self.statement is None:
+            raise refused("'parameters' needs 'statement'; a table has 'columns'")
         if self.statement is not None:
             self._check_statement(self.statement)
         return self

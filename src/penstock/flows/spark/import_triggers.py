@@ -15,10 +15,12 @@ from penstock.pipeline.importing import Import
 
 # How often a timer looks at the clock, in seconds.
 _POLL = 0.5
+# The digits of a number; more are a text, which no import writes.
+_LONGEST = 19
 
 
 def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else text
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST else text
 
 
 def _truth(text: str) -> Any:
@@ -131,8 +133,8 @@ class TimerTriggerSource(TriggerSource):
 
     def attributes(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the due time, as text and in milliseconds, and the missed ones."""
-        missed = headers_of(record["headers"]).get(MISSED, "0")
-        return attributes_of(record["timestamp"], int(missed))
+        missed = _number(str(headers_of(record["headers"]).get(MISSED, 0)))
+        return attributes_of(record["timestamp"], missed if isinstance(missed, int) else 0)
 
 
 def headers_of(given: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:

@@ -27,7 +27,10 @@ class When(FlowModel):
 
 @step_kind
 class BranchStep(FlowStep):
-    """Sends each message down the first way whose condition is true; all ways meet after it."""
+    """Sends each message down the first way whose condition is true; all ways meet after it.
+
+    Its own `retry` and `on_error` are for the conditions; the steps of a way have their own.
+    """
 
     name = "branch"
 

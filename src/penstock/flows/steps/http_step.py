@@ -85,7 +85,8 @@ class _Sends(BoundStep):
             except Exception as error:  # whatever a message causes belongs to this message
                 return fault_of(error, "HTTP")
 
-        if self._step.parallel > 1 and len(messages) > 1:
+        in_order = getattr(run.systems.requests, "in_order", False)
+        if self._step.parallel > 1 and len(messages) > 1 and not in_order:
             with ThreadPoolExecutor(self._step.parallel) as pool:
                 made = list(pool.map(one, messages))
         else:

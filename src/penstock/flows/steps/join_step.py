@@ -85,6 +85,10 @@ class JoinStep(FlowStep):
         """Return what collects."""
         return _Join(self)
 
+    def unused(self) -> dict[str, str]:
+        """Return what is for groups by time alone."""
+        return self._unless(self.time is not None, "it is for 'time'", "at")
+
     def summary(self) -> str:
         """Return by what messages are collected."""
         given = {name: getattr(self, name) for name in ("count", "size", "time")}

@@ -10,7 +10,7 @@ from pydantic import Field
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.flows.definition.step_model import FlowStep, step_kind
-from penstock.flows.expressions import ExpressionError, Template
+from penstock.flows.expressions import Template
 from penstock.flows.message import Message
 from penstock.flows.running.bound_step import BoundStep, EachMessage
 from penstock.flows.running.stages import Bind
@@ -38,7 +38,7 @@ class LogStep(FlowStep):
         def apply(message: Message) -> Message:
             try:
                 line = printable(mask(str(text(message))))
-            except ExpressionError as error:
+            except Exception as error:  # the message goes on, whatever it is
                 line = f"(no text: {error})"
             getattr(log, level)("flow message", step=path, text=line[:_LONGEST])
             return message

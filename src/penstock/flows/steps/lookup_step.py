@@ -91,6 +91,10 @@ class LookupStep(FlowStep):
             raise Fault("CORE:LOOKUP", f"nothing is found for {key!r:.100}")
         return self.into.applied(message, value)
 
+    def unused(self) -> dict[str, str]:
+        """Return what is for replies alone."""
+        return self._unless(self.http is not None, "it is for 'http'", "cache", "most")
+
     def summary(self) -> str:
         """Return where it looks."""
         return str(self.table or (self.http and self.http.url.given))

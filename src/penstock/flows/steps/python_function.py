@@ -29,7 +29,8 @@ class PythonStep(FlowStep):
     payload, or None, and the message ends here. It is given a copy, which it may change.
 
     Python cannot end a function from outside: after `timeout` the message fails with CORE:TIMEOUT, and
-    the function goes on in a thread of its own, whose result is not used. After 8 of them the flow stops.
+    the function goes on in a thread of its own, whose result is not used. When 8 of them still run, the
+    flow stops.
     """
 
     name = "python"
@@ -53,7 +54,7 @@ class _Calls(BoundStep):
     def __init__(self, step: PythonStep, path: str) -> None:
         self._step = step
         self._path = path
-        self._abandoned = 0
+        self._abandoned: list[Thread] = []
 
     def attempt(self, messages: Sequence[Message], run: FlowRun) -> Attempt:
         """Call the function in one thread for the batch, and in another one after each time-out."""
@@ -73,15 +74,15 @@ class _Calls(BoundStep):
                     found += made
             done += calls.count
             if done < len(messages):
-                failed.append((messages[done], self._timed_out(messages[done])))
+                failed.append((messages[done], self._timed_out(messages[done], calls.thread)))
                 done += 1
         return Attempt(found, failed)
 
-    def _timed_out(self, message: Message) -> Fault:
-        self._abandoned += 1
+    def _timed_out(self, message: Message, thread: Thread) -> Fault:
+        self._abandoned = [each for each in (*self._abandoned, thread) if each.is_alive()]
         text = f"{self._step.function.path} did not return within {self._step.timeout:g} s"
         fault = Fault("CORE:TIMEOUT", text)
-        if self._abandoned >= MOST_ABANDONED:
+        if len(self._abandoned) >= MOST_ABANDONED:
             raise FlowStoppedError(Failure(message, fault, self._path))
         return fault
 
@@ -101,13 +102,14 @@ class _Calling:
         self._began = 0.0
         self._is_left = False
         self._ended = Event()
+        self.thread = Thread(target=self._run, daemon=True, name="flow-python")
         # How many messages have a result.
         self.count = 0
 
     def results(self, timeout: float) -> list[list[Message] | Fault | None]:
         """Return the results of all messages, or of those before the one that takes too long."""
         self._began = time.monotonic()
-        Thread(target=self._run, daemon=True, name="flow-python").start()
+        self.thread.start()
         left = timeout
         while not self._ended.wait(left):
             with self._lock:

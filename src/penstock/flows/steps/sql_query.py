@@ -75,6 +75,10 @@ class SqlStep(FlowStep):
                 raise refused(f"'database': {error}") from None
         return self
 
+    def unused(self) -> dict[str, str]:
+        """Return what is for a database alone."""
+        return self._unless(self.database is not None, "it is for 'database'", "password")
+
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what runs the query."""
         values = [(name, each.evaluator()) for name, each in self.parameters.items()]
@@ -118,3 +122,15 @@ def parameters_of(query: str) -> set[str]:
     ['a', 'b']
     """
     return {found[1] for found in _PARAMETER.finditer(query) if found[1]}
+
+
+def with_plain_colons(query: str) -> str:
+    r"""Return a query in which SQLAlchemy finds the same parameters: it looks into quotes, too.
+
+    >>> print(with_plain_colons("SELECT ':no', a::text FROM t WHERE a = :a"))
+    SELECT '\:no', a::text FROM t WHERE a = :a
+    """
+    return _PARAMETER.sub(
+        lambda found: found[0] if found[1] or found[0] == "::" else found[0].replace(":", "\\:"),
+        query,
+    )

@@ -21,6 +21,7 @@ class TryStep(FlowStep):
 
     In `catch` the message is as the failed step was given it, and `error` has code and description.
     After it, the error is empty again. A failure in `catch` itself goes to what is around the step.
+    `retry` and `on_error` belong to the steps in it; next to `try` they have no effect.
     """
 
     name = "try"

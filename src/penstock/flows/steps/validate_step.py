@@ -20,6 +20,7 @@ from penstock.flows.running.stages import Bind
 from penstock.pipeline.values import is_only_checked
 
 _LARGEST = 2**20
+_SHOWN = 10
 
 
 @step_kind
@@ -100,13 +101,33 @@ def _validator_of(schema: Any) -> Any:
     except (ExpressionError, RecursionError) as error:
         raise refused(f"not a valid JSON Schema: {error}") from None
     kind: Any = validators.extend(
-        base, {"pattern": _pattern, "patternProperties": _pattern_properties}
+        base,
+        {
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional_properties,
+        },
     )
     # An empty registry: without one, jsonschema fetches what a `$ref` names from the network.
     return kind(schema, registry=Registry())
 
 
 def _check_patterns(schema: Any) -> None:
+    if _has(schema, "unevaluatedProperties") and _has(schema, "patternProperties"):
+        raise ExpressionError(
+            "'unevaluatedProperties' cannot be with 'patternProperties', whose time would not be linear "
+            "there; give 'additionalProperties' next to the patterns"
+        )
+    _check_each_pattern(schema)
+
+
+def _has(schema: Any, keyword: str) -> bool:
+    if isinstance(schema, dict):
+        return keyword in schema or any(_has(part, keyword) for part in schema.values())
+    return isinstance(schema, list) and any(_has(part, keyword) for part in schema)
+
+
+def _check_each_pattern(schema: Any) -> None:
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):
             check_pattern(schema["pattern"])
@@ -114,10 +135,10 @@ def _check_patterns(schema: Any) -> None:
             for pattern in schema["patternProperties"]:
                 check_pattern(pattern)
         for part in schema.values():
-            _check_patterns(part)
+            _check_each_pattern(part)
     elif isinstance(schema, list):
         for part in schema:
-            _check_patterns(part)
+            _check_each_pattern(part)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Any:
@@ -134,3 +155,23 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, _schema: A
         for key, value in instance.items():
             if is_match(key, pattern):
                 yield from validator.descend(value, part, path=key, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: Any) -> Any:
+    """Check the members that no other keyword names; jsonschema's own search is not linear."""
+    from jsonschema import ValidationError  # noqa: PLC0415
+
+    if not validator.is_type(instance, "object"):
+        return
+    named, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extra = [
+        key
+        for key in instance
+        if key not in named and not any(is_match(key, pattern) for pattern in patterns)
+    ]
+    if validator.is_type(allowed, "object"):
+        for key in extra:
+            yield from validator.descend(instance[key], allowed, path=key)
+    elif not allowed and extra:
+        names = ", ".join(repr(key[:100]) for key in extra[:_SHOWN])
+        yield ValidationError(f"Additional properties are not allowed: {names}")

@@ -1,0 +1,51 @@
+"""Steps `sql` on servers: what a query may take, and what its values are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.services.mariadb import PASSWORD as MARIADB_PASSWORD
+from tests.services.postgres import PASSWORD
+
+from penstock.flows.error_codes import Fault
+from penstock.flows.live.databases import Databases
+
+ENDLESS = (
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 2000000000) "
+    "SELECT count(*) AS n FROM r"
+)
+
+
+def options(server: Any, password: str, timeout: float) -> SimpleNamespace:
+    secret = SimpleNamespace(get_secret_value=lambda: password)
+    return SimpleNamespace(database=server.url, password=secret, most=10, timeout=timeout)
+
+
+def check(server: Any, password: str, sleep: str, numbers: str) -> None:
+    databases = Databases()
+    try:
+        with pytest.raises(Fault) as late:
+            databases.query("step", options(server, password, 0.2), sleep, {})
+        (row,) = databases.query("step", options(server, password, 60), numbers, {"a": 7})
+    finally:
+        databases.close()
+    assert late.value.code == "CORE:TIMEOUT"
+    assert row == {"t": "at :b 100%", "n": 1.5, "a": 7, "d": "2024-05-01"}
+
+
+def test_postgresql_ends_a_query_and_gives_values_of_json(postgres: Any) -> None:
+    numbers = (
+        "SELECT 'at :b 100%' AS t, 1.50::numeric AS n, CAST(:a AS integer) AS a, "
+        "DATE '2024-05-01' AS d"
+    )
+    check(postgres, PASSWORD, "SELECT pg_sleep(60)", numbers)
+
+
+def test_mariadb_ends_a_query_and_gives_values_of_json(mariadb: Any) -> None:
+    numbers = (
+        "SELECT 'at :b 100%' AS t, CAST(1.5 AS DECIMAL(10, 2)) AS n, :a AS a, "
+        "DATE '2024-05-01' AS d"
+    )
+    check(mariadb, MARIADB_PASSWORD, ENDLESS, numbers)
