@@ -124,5 +124,6 @@ def test_what_was_acknowledged_is_in_the_topic_after_kills(
     assert not [name for name in names if name not in found]
     # Only requests without a reply were sent again: at most one for each client and kill, of 3 records.
     twice = sum(count - 1 for count in found.values())
-    print(f"{len(names)} acknowledged, {twice} twice, {sum(c.attempts for c in clients)} requests")
+    requests = sum(client.attempts for client in clients)
+    print(f"{KILLS} kills, {requests} requests, {len(names)} records acknowledged, {twice} twice")
     assert twice <= 3 * CLIENTS * (KILLS + 1)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import psutil
 import pytest
+from tests.services.outage import stay_away
 
 from penstock import Admin, Broker, Connection, State, start
 from penstock.engine import session, spark_session
@@ -114,6 +115,7 @@ def test_a_broker_that_goes_away_is_waited_for(pipeline: Any, unique: str) -> No
             eventually(lambda: running.progress().rows == 5, timeout=120)
             broker.kill()
             eventually(lambda: running.progress().state is State.RETRYING, timeout=180)
+            stay_away()
             broker.restart()
             fill(broker.connection, unique, [{"n": n} for n in range(5, 10)])
             eventually(lambda: running.progress().rows == 10, timeout=180)
