@@ -58,7 +58,7 @@ SINK: list[tuple[dict[str, Any], str]] = [
     ({"ttl": 0}, "greater than 0"),
     ({"ttl": "60d"}, "less than 4294967"),
     ({"persistant": True}, "did you mean 'persistent'?"),
-    ({"destination": "column"}, "destination"),
+    ({"destination": "column"}, "did you mean 'destination_column'?"),
 ]
 
 
