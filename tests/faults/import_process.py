@@ -18,6 +18,8 @@ from penstock import Connection
 
 # What the older one of two processes ends with.
 FENCED = "was started by another process"
+# A busy machine may take minutes to start Spark.
+PATIENCE = 300.0
 
 
 def written(file: Path, connection: Connection, name: str, source: dict[str, Any]) -> Path:
@@ -37,7 +39,7 @@ def run(definition: Path, point: str) -> int:
     """Run the import until it has read everything, or is killed at a point."""
     process = started(definition, point, "--once")
     try:
-        return process.wait(300)
+        return process.wait(PATIENCE)
     finally:
         process.kill()
 
@@ -46,7 +48,7 @@ def started(definition: Path, point: str = "", *flags: str) -> subprocess.Popen[
     """Start the import; what it prints is in a file next to the definition."""
     injected = str(ROOT / "tests/faults/suite/injection")
     paths = [injected, *filter(None, [os.environ.get("PYTHONPATH")])]
-    with output(definition).open("wb") as out:
+    with _output(definition).open("wb") as out:
         return subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(definition), *flags],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "FAULT_POINT": point},
@@ -56,8 +58,12 @@ def started(definition: Path, point: str = "", *flags: str) -> subprocess.Popen[
         )
 
 
-def output(definition: Path) -> Path:
-    """Return the file with what the process of a definition printed."""
+def printed(definition: Path) -> str:
+    """Return what the process of a definition printed, without its line breaks."""
+    return " ".join(_output(definition).read_text().split())
+
+
+def _output(definition: Path) -> Path:
     return definition.with_suffix(".out")
 
 

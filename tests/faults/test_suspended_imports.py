@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.import_process import FENCED, output, started, suspended, written
+from tests.faults.import_process import FENCED, PATIENCE, printed, started, suspended, written
 from tests.services import postgres as postgres_server
 from tests.services.artemis import Artemis
 from tests.services.jms_client import send, texts
@@ -21,13 +21,12 @@ from tests.services.postgres import Postgres
 from tests.services.rabbitmq import RabbitMq
 
 import penstock
-from penstock import Admin, Connection
-from penstock.kafka import Record
+from penstock import Admin, Connection, Record
 from penstock.testing import eventually, read_all
 
 MORE = 500
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 class Feed(ABC):
@@ -201,12 +200,12 @@ def test_a_process_that_was_suspended_and_wakes_up_imports_nothing(
             return Counter(map(feed.number, read_all(connection, unique)))
 
         def all_there() -> None:
-            eventually(lambda: found().keys() >= {*range(feed.count)}, timeout=120, every=0.5)
+            eventually(lambda: found().keys() >= {*range(feed.count)}, timeout=PATIENCE, every=0.5)
 
         feed.more()
         first = started(definition)
         try:
-            eventually(lambda: _exists(connection, unique), timeout=120)
+            eventually(lambda: _exists(connection, unique), timeout=PATIENCE)
             all_there()
             feed.more()  # it is suspended in the midst of its work, or before it
             with (
@@ -215,13 +214,13 @@ def test_a_process_that_was_suspended_and_wakes_up_imports_nothing(
             ):
                 all_there()
                 wake()
-                assert first.wait(120) == 1
+                assert first.wait(PATIENCE) == 1
                 feed.more()
                 all_there()
                 assert second.is_active
         finally:
             first.kill()
-    assert FENCED in output(definition).read_text()
+    assert FENCED in printed(definition)
     times = found()
     assert times.keys() == {*range(feed.count)}
     twice = sum(times.values()) - feed.count
@@ -240,11 +239,11 @@ def test_a_machine_is_measured_by_the_process_that_was_started_last(
 
     def more() -> None:
         before = len(times())
-        eventually(lambda: len(times()) > before + 3, timeout=120, every=0.2)
+        eventually(lambda: len(times()) > before + 3, timeout=PATIENCE, every=0.2)
 
     first = started(definition)
     try:
-        eventually(lambda: _exists(connection, unique), timeout=120)
+        eventually(lambda: _exists(connection, unique), timeout=PATIENCE)
         more()
         with (
             suspended(first) as wake,
@@ -252,12 +251,12 @@ def test_a_machine_is_measured_by_the_process_that_was_started_last(
         ):
             more()
             wake()
-            assert first.wait(120) == 1
+            assert first.wait(PATIENCE) == 1
             more()
             assert second.is_active
     finally:
         first.kill()
-    assert FENCED in output(definition).read_text()
+    assert FENCED in printed(definition)
     found = times()
     assert sorted({*found}) == found
 

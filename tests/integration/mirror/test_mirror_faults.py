@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.import_process import FENCED, output, run, started, suspended
+from tests.faults.import_process import FENCED, PATIENCE, printed, run, started, suspended
 from tests.faults.kills import kills
 from tests.integration.mirror.mirroring import (
     caught_up,
@@ -196,8 +196,8 @@ def test_kills_of_the_whole_process_and_one_that_was_suspended(
             with penstock.start(penstock.read_pipeline(definition)) as second:
                 caught_up(east, unique, connection)
                 wake()
-                assert first.wait(120) == 1
-                assert FENCED in output(definition).read_text()
+                assert first.wait(PATIENCE) == 1
+                assert FENCED in printed(definition)
                 write(east, unique, 500, random.Random(8), at=8_000)
                 caught_up(east, unique, connection)
                 assert second.is_active
