@@ -1,4 +1,4 @@
-"""PostgreSQL is away while a table is imported from it and a topic is written to it: nothing is lost.
+"""A database is away while a table is imported from it and a topic is written to it: nothing is lost.
 
 `python -m tests.faults.database_away --seconds 120` prints the states and the numbers.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.faults.suite.load import Load, is_bad
+from tests.services.mariadb import MariaDb
 from tests.services.postgres import PASSWORD, Postgres
 
 import penstock
@@ -24,7 +25,16 @@ from penstock.testing import eventually, read_all
 ROWS = 5000
 # Seconds for one step, which a machine with many other programs needs.
 _LIMIT = 900.0
-_FILL = "INSERT INTO orders (n) SELECT n FROM generate_series(1, %s) n"
+_STATEMENTS = {
+    Postgres: (
+        "CREATE TABLE orders (id bigserial PRIMARY KEY, n int)",
+        f"INSERT INTO orders (n) SELECT n FROM generate_series(1, {ROWS}) n",
+    ),
+    MariaDb: (
+        "CREATE TABLE orders (id bigint AUTO_INCREMENT PRIMARY KEY, n int)",
+        f"INSERT INTO orders (n) SELECT seq FROM seq_1_to_{ROWS}",
+    ),
+}
 _RESTART = {"wait": "200ms", "longest": "5s"}
 
 
@@ -48,33 +58,35 @@ class Outcome:
         return imported and self.written == self.rows_written_of and not self.written_twice
 
 
-def away(connection: Connection, server: Postgres, folder: Path, seconds: float) -> Outcome:
+def away(
+    connection: Connection, server: Postgres | MariaDb, name: str, folder: Path, seconds: float
+) -> Outcome:
     """Stop the server for some time under both pipelines, start it, and count."""
+    create, fill = _STATEMENTS[type(server)]
     where = {"url": server.url, "password": PASSWORD}
     incremental = {"tables": "orders", "mode": "incrementing", "incrementing_column": "id"}
     reading = Pipeline(
-        name="orders-in",
+        name=f"{name}-in",
         connection=connection,
         source={"database": where | incremental | {"poll": 0.2}},
-        sink={"kafka": "orders-in"},
+        sink={"kafka": f"{name}-in"},
         delivery="exactly-once",
         restart=_RESTART,
     )
     writing = Pipeline(
-        name="orders-out",
+        name=f"{name}-out",
         connection=connection,
-        source={"kafka": "orders-out"},
+        source={"kafka": f"{name}-out"},
         decode={"json": {"schema": "n bigint not null"}},
         sink={"database": where | {"table": "written"}},
         delivery="exactly-once",
         restart=_RESTART,
         state=str(folder),
     )
-    with server.connect() as session:
-        session.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, n int)")
-        session.execute(_FILL, [ROWS])
+    _execute(server, create)
+    _execute(server, fill)
     with (
-        Load(connection, "orders-out") as load,
+        Load(connection, f"{name}-out") as load,
         penstock.start(reading) as one,
         penstock.start(writing) as other,
     ):
@@ -87,20 +99,24 @@ def away(connection: Connection, server: Postgres, folder: Path, seconds: float)
         down = time.monotonic() - stopped
         server.start()
         began = time.monotonic()
-        with server.connect() as session:
-            session.execute(_FILL, [ROWS])
+        _execute(server, fill)
         load.finish()
         wanted = sum(not is_bad(n) for n in range(load.sent))
         eventually(lambda: one.progress().rows >= 2 * ROWS, timeout=_LIMIT)
         eventually(lambda: len(server.values("written", "n")) >= wanted, timeout=_LIMIT)
         caught_up = time.monotonic() - began
         states |= {f"{name}, after": _state(each, State.RUNNING) for name, each in both.items()}
-    found = Counter(int(record.key or b"") for record in read_all(connection, "orders-in"))
+    found = Counter(int(record.key or b"") for record in read_all(connection, f"{name}-in"))
     written = Counter(server.values("written", "n"))
     return Outcome(
         round(down, 1), states, len(found), _repeated(found), 2 * ROWS, len(written),
         _repeated(written), wanted, round(caught_up, 1),
     )  # fmt: skip
+
+
+def _execute(server: Postgres | MariaDb, statement: str) -> None:
+    with server.connect() as session, session.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def _state(running: Running, wanted: State) -> str:
@@ -115,9 +131,11 @@ def _repeated(found: Counter[int]) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.database_away")
     parser.add_argument("--seconds", type=float, default=120)
-    seconds = parser.parse_args().seconds
-    with Broker() as broker, Postgres(fsync="on") as server, TemporaryDirectory() as folder:
-        outcome = away(broker.connection, server, Path(folder), seconds)
+    parser.add_argument("--mariadb", action="store_true", help="instead of PostgreSQL")
+    given = parser.parse_args()
+    database = MariaDb() if given.mariadb else Postgres(fsync="on")
+    with Broker() as broker, database as server, TemporaryDirectory() as folder:
+        outcome = away(broker.connection, server, "orders", Path(folder), given.seconds)
         stop_session()
     print(outcome)
     sys.exit(not outcome.is_exact)

@@ -77,5 +77,7 @@ def test_what_was_acknowledged_is_in_the_topic_after_kills(
     assert not [name for name in clients.names if name not in found]
     # Only requests without a reply were sent again: at most one for each client and kill.
     twice = sum(count - 1 for count in found.values())
-    print(f"{len(clients.names)} acknowledged, {twice} twice, {clients.attempts} requests")
+    print(
+        f"{KILLS} kills, {len(clients.names)} acknowledged, {twice} twice, {clients.attempts} requests"
+    )
     assert twice <= LINES * CLIENTS * (KILLS + 1)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import psutil
 import pytest
+from tests.services.outage import stay_away
 
 from penstock import Admin, Broker, Connection, State, start
 from penstock.engine import session, spark_session
@@ -105,18 +106,20 @@ def test_a_stop_while_it_waits_ends_at_once_and_is_no_failure(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)
 def test_a_broker_that_goes_away_is_waited_for(pipeline: Any, unique: str) -> None:
     with Broker() as broker:
         fill(broker.connection, unique, [{"n": n} for n in range(5)])
         sink = WeakSink(table=unique, fails=0)
         chosen = definition(pipeline, unique, sink, connection=broker.connection)
         with start(chosen) as running:
-            eventually(lambda: running.progress().rows == 5, timeout=120)
+            eventually(lambda: running.progress().rows == 5, timeout=300)
             broker.kill()
-            eventually(lambda: running.progress().state is State.RETRYING, timeout=180)
+            eventually(lambda: running.progress().state is State.RETRYING, timeout=300)
+            stay_away()
             broker.restart()
             fill(broker.connection, unique, [{"n": n} for n in range(5, 10)])
-            eventually(lambda: running.progress().rows == 10, timeout=180)
+            eventually(lambda: running.progress().rows == 10, timeout=300)
         with Admin(broker.connection) as admin:
             assert admin.committed(unique) == {(unique, 0): 10}
     assert sorted(WeakSink.kept[unique]) == list(range(10))

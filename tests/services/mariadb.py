@@ -57,6 +57,12 @@ class MariaDb(Server):
             autocommit=True,
         )
 
+    def values(self, table: str, column: str) -> list[Any]:
+        """Return one column of a table."""
+        with self.connect() as session, session.cursor() as cursor:
+            cursor.execute(f"SELECT {column} FROM {table}")
+            return [value for (value,) in cursor]
+
     def start(self) -> None:
         """Start it, again if it was stopped or killed."""
         options = [

@@ -266,7 +266,7 @@ def test_an_address_of_this_disk_is_a_folder_of_this_disk(tmp_path: Path) -> Non
         ({"folder": "s3://b/*.log"}, "give the names' pattern in 'pattern'"),
         ({"folder": "s3://b/x", "follow_links": True}, "an object store has no links"),
         ({"folder": "x", "storage_options": {"key": "k"}}, "'x' is one on this disk"),
-        ({"folder": "s3://b/x", "storage_options": "key"}, "storage_options"),
+        ({"folder": "s3://b/x", "storage_options": "key"}, "should be a valid dictionary"),
         ({"folder": "s3://b/x", "finished": "move", "finished_folder": "y"}, "in the same store"),
         ({"folder": "s3://b/x", "finished": "move", "finished_folder": "gs://b/y"}, "same store"),
         ({"folder": "s3://b/x", "finished": "move", "finished_folder": "s3://b/x/"}, "is read itself"),

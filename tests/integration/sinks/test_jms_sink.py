@@ -57,7 +57,7 @@ def test_everything_that_a_message_can_have(artemis: Artemis, unique: str) -> No
     assert 3500 < first.expiry_time - first.creation_time <= 3600
 
 
-@pytest.mark.parametrize("kind", ["text", "bytes", "map"])
+@pytest.mark.parametrize("kind", ["text", "bytes", "map", "stream"])
 def test_kinds_of_messages_come_back_as_they_were(artemis: Artemis, unique: str, kind: str) -> None:
     values = [b'{"n":1,"t":"x","in":{"a":[1]}}', b"{}", None]
     assert sent(artemis, {"value": values}, queue=unique, message=kind) == []
@@ -67,11 +67,23 @@ def test_kinds_of_messages_come_back_as_they_were(artemis: Artemis, unique: str,
     found = portion.records["value"].to_pylist()
     if kind == "map":  # a map of JMS has no maps in it
         assert found == [b'{"n":1,"t":"x","in":"{\\"a\\":[1]}"}', b"{}", None]
+    elif kind == "stream":  # nor has a stream, which has the values alone
+        assert found == [b'[1,"x","{\\"a\\":[1]}"]', b"[]", None]
     else:
         assert found == values
     kinds = [dict(map(tuple, map(dict.values, each)))["jms.kind"]
              for each in portion.records["headers"].to_pylist()]  # fmt: skip
     assert kinds == [kind.encode(), kind.encode(), b"message"]
+
+
+def test_a_stream_of_every_kind_of_value(artemis: Artemis, unique: str) -> None:
+    values = [1, -(2**63), 0.5, True, None, "zw\u00f6lf", None]
+    long = [*range(1000)]
+    given = {"value": [json.dumps(values).encode(), json.dumps(long).encode(), b"[null]"]}
+    assert sent(artemis, given, queue=unique, message="stream") == []
+    assert [each.body for each in receive(artemis, unique)] == [values, long, [None]]
+    (refusal,) = sent(artemis, {"value": [b"7"]}, queue=unique, message="stream")
+    assert "a stream message is made of a JSON array or object" in refusal.error
 
 
 def test_rows_choose_their_destination(artemis: Artemis, unique: str) -> None:

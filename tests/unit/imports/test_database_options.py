@@ -52,9 +52,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
      "'topic' has {table} in its name, and a query has no table"),
     ({"tables": [], "query": "SELECT 1", "key_format": "int"}, "a query has no key of its own"),
     ({"value_format": "jsn"}, "unknown format 'jsn'; did you mean 'json'?"),
-    ({"value_format": {"avro": {}}}, "registry"),
+    ({"value_format": {"avro": {}}}, "value_format.avro.registry: is required"),
     ({"tasks_max": 0}, "greater than or equal to 1"),
-    ({"tabels": "x"}, "tabels"),
+    ({"tabels": "x"}, "tabels: is not an option here; did you mean 'tables'?"),
 ]  # fmt: skip
 
 

@@ -460,18 +460,18 @@ def test_a_file_without_the_right_to_read_it_is_named_after_the_others_are_read(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "folder"),
+        ({}, "files.folder: is required"),
         ({"folder": ""}, "at least 1 character"),
         ({"folder": "x", "format": "xml"}, "'lines', 'csv'"),
         ({"folder": "x", "pattern": "a/*.log"}, "is about names; give 'folder'"),
         ({"folder": "x", "finished": "move"}, "belong together"),
         ({"folder": "x", "finished_folder": "y"}, "belong together"),
-        ({"folder": "x", "quiet": -1}, "quiet"),
+        ({"folder": "x", "quiet": -1}, "quiet: given -1.0; input should be greater than"),
         ({"folder": "x", "finished": "move", "finished_folder": "x"}, "is read itself"),
         ({"folder": "x", "tasks_max": 0}, "greater than or equal to 1"),
         ({"folder": "x", "topic": "{table}"}, "allowed: {file}"),
         ({"folder": "x", "topic": "a b"}, "cannot be a topic"),
-        ({"folder": "x", "colour": "red"}, "colour"),
+        ({"folder": "x", "colour": "red"}, "colour: is not an option here; allowed: finished, "),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

@@ -50,15 +50,19 @@ SINK: list[tuple[dict[str, Any], str]] = [
     ({"queue": None}, "give the destination: 'queue' or 'topic', and not both"),
     ({"topic": "t"}, "give the destination: 'queue' or 'topic', and not both"),
     ({"queue": ""}, "at least 1 character"),
-    ({"message": "object"}, "should be 'text', 'bytes' or 'map'"),
-    ({"message": "map", "value_format": "csv"}, "'message: map' is made of a JSON object"),
+    ({"message": "object"}, "should be 'text', 'bytes', 'map' or 'stream'"),
+    (
+        {"message": "map", "value_format": "csv"},
+        "'message: map' is made of JSON: leave 'value_format'",
+    ),
+    ({"message": "stream", "value_format": "csv"}, "'message: stream' is made of JSON: leave"),
     ({"value_format": "arrow"}, "writes bytes that are not a text: give 'message: bytes'"),
     ({"priority": 10}, "less than or equal to 9"),
     ({"priority": -1}, "greater than or equal to 0"),
     ({"ttl": 0}, "greater than 0"),
     ({"ttl": "60d"}, "less than 4294967"),
     ({"persistant": True}, "did you mean 'persistent'?"),
-    ({"destination": "column"}, "destination"),
+    ({"destination": "column"}, "did you mean 'destination_column'?"),
 ]
 
 

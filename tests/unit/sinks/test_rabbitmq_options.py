@@ -27,7 +27,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"expiration": "soon"}, "given 'soon'; a duration is a number with ms, s, m, h or d"),
     ({"expiration": -1}, "greater than or equal to 0"),
     ({"message_id": "id"}, "did you mean 'message_id_column'?"),
-    ({"value_format": "xml"}, "xml"),
+    ({"value_format": "xml"}, "unknown format 'xml'"),
 ]
 
 

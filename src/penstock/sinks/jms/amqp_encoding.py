@@ -6,10 +6,10 @@ import struct
 from typing import Any, NamedTuple
 
 # What the annotations x-opt-jms-msg-type and x-opt-jms-dest say.
-KINDS = {"message": 0, "map": 2, "bytes": 3, "text": 5}
+KINDS = {"message": 0, "map": 2, "bytes": 3, "stream": 4, "text": 5}
 _DESTINATIONS = {"queue": 0, "topic": 1}
-_HEADER, _ANNOTATIONS, _PROPERTIES, _APPLICATION, _DATA, _VALUE = (
-    bytes([0, 0x53, code]) for code in (0x70, 0x72, 0x73, 0x74, 0x75, 0x77)
+_HEADER, _ANNOTATIONS, _PROPERTIES, _APPLICATION, _DATA, _SEQUENCE, _VALUE = (
+    bytes([0, 0x53, code]) for code in (0x70, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77)
 )
 _NULL = b"\x40"
 _LONG = range(-(2**63), 2**63)
@@ -76,6 +76,8 @@ def body(kind: str, value: Any) -> bytes:
     """
     if kind == "bytes":
         return _DATA + _binary(value)
+    if kind == "stream":
+        return _SEQUENCE + _compound(0xC0, 0xD0, [encoded(each) for each in value])
     return _VALUE + (_map(value) if kind == "map" else _text(value))
 
 

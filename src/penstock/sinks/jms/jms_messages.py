@@ -121,13 +121,17 @@ def _content(kind: str, value: bytes | None) -> Any:
         return value
     if kind == "text":
         return value.decode()
-    fields = json.loads(value)
-    if not isinstance(fields, dict):
+    given = json.loads(value)
+    if kind == "stream":
+        if not isinstance(given, (dict, list)):
+            raise ValueError("a stream message is made of a JSON array or object")
+        return [_flat(each) for each in (given.values() if isinstance(given, dict) else given)]
+    if not isinstance(given, dict):
         raise ValueError("a map message is made of a JSON object")
-    return {name: _in_a_map(each) for name, each in fields.items()}
+    return {name: _flat(each) for name, each in given.items()}
 
 
-def _in_a_map(value: Any) -> Any:
+def _flat(value: Any) -> Any:
     if isinstance(value, (dict, list)):
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return value

@@ -48,10 +48,10 @@ class JmsSink(BrokerOptions, Sink):
         default=None,
         description="The column with the name of the queue (or topic); where null: `queue` (or `topic`).",
     )
-    message: Literal["text", "bytes", "map"] = Field(
+    message: Literal["text", "bytes", "map", "stream"] = Field(
         default="text",
-        description="The kind of message: the value as text, as bytes, or its JSON object as a map. A "
-        "null value is a message without a body.",
+        description="The kind of message: the value as text, as bytes, its JSON object as a map, or its "
+        "JSON array (of an object: the values) as a stream. A null value is a message without a body.",
     )
     value: str | None = Field(
         default=None,
@@ -95,8 +95,8 @@ class JmsSink(BrokerOptions, Sink):
     def _make_sense(self) -> Self:
         if (self.queue is None) == (self.topic is None):
             raise ValueError("give the destination: 'queue' or 'topic', and not both")
-        if self.message == "map" and self.value_format.name != "json":
-            raise ValueError("'message: map' is made of a JSON object: leave 'value_format' out")
+        if self.message in ("map", "stream") and self.value_format.name != "json":
+            raise ValueError(f"'message: {self.message}' is made of JSON: leave 'value_format' out")
         if self.message == "text" and self.value_format.name not in _TEXTS:
             raise ValueError(
                 f"the format {self.value_format.name!r} writes bytes that are not a text: give "
