@@ -269,7 +269,7 @@ def _lines(file: Content, at: int) -> Iterator[tuple[list[bytes], list[BadRecord
 
 
 def _pieces(
-    path: str, found: list[bytes], dropped: int, at: int, size: int, ending: int = 1
+    path: str, found: list[bytes], dropped: int, at: int, size: int, *, ending: int = 1
 ) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
     """Yield lines of `size` bytes in pieces; of the first, `dropped` bytes are missing.
 
