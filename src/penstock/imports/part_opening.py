@@ -24,6 +24,8 @@ _SETTINGS = {
     "message.timeout.ms": 60_000,
     # No record is seen before the commit, which does not wait: larger batches cost brokers half as much.
     "linger.ms": 100,
+    # For as long, records without a key go to one partition: fuller batches, and fewer at a time.
+    "sticky.partitioning.linger.ms": 100,
 }
 # How long the commit of another part may take before its task counts as killed, in seconds.
 _SLOW = 10.0

@@ -148,6 +148,8 @@ def fitting(taken: Portion, largest: int) -> Portion:
     """
     if isinstance(taken.records, Copies):
         return taken  # whose reader knows what the topic takes
+    if isinstance(taken.records, PlainRecords) and taken.records.longest() <= largest:
+        return taken
     sizes = _sizes(taken.records)
     if max(sizes, default=0) <= largest:
         return taken

@@ -87,15 +87,20 @@ def _record(key: bytes, value: bytes | None) -> pa.RecordBatch:
 def create_topic(connection: Connection) -> None:
     """Create the topic where it is missing, and refuse one that would forget positions."""
     with Admin(connection) as admin:
-        if ensure_topic(admin, TOPIC, 1, {"cleanup.policy": "compact"}):
-            return
-        policy = {each.name: each.value for each in admin.topic_settings(TOPIC)}["cleanup.policy"]
-        if len(admin.partitions([TOPIC])) != 1 or policy != "compact":
-            raise ConfigError(
-                f"the topic {TOPIC!r} does not keep the positions of imports: it must have one partition "
-                f"and cleanup.policy=compact, which is {policy!r}; set it with 'penstock topics alter', "
-                "or delete the topic if nothing was imported yet"
-            )
+        require_topic(admin)
+
+
+def require_topic(admin: Admin) -> None:
+    """Create the topic where it is missing, and refuse one that would forget positions."""
+    if ensure_topic(admin, TOPIC, 1, {"cleanup.policy": "compact"}):
+        return
+    policy = {each.name: each.value for each in admin.topic_settings(TOPIC)}["cleanup.policy"]
+    if len(admin.partitions([TOPIC])) != 1 or policy != "compact":
+        raise ConfigError(
+            f"the topic {TOPIC!r} does not keep the positions of imports: it must have one partition "
+            f"and cleanup.policy=compact, which is {policy!r}; set it with 'penstock topics alter', "
+            "or delete the topic if nothing was imported yet"
+        )
 
 
 def ensure_topic(

@@ -22,8 +22,8 @@ from penstock.imports.positions import (
     Known,
     Positions,
     claim_record,
-    create_topic,
     ensure_topic,
+    require_topic,
 )
 from penstock.kafka import Admin
 from penstock.kafka.producing.record_transaction import Transaction
@@ -115,9 +115,12 @@ class Rounds:
 
     def prepare(self) -> None:
         """Create the topics that are known: a pipeline can read the records at once."""
-        create_topic(self._connection)
         topic = self._plan.source.topic
-        self._create_topics([self._plan.dead_letters, *([] if "{" in topic else [topic])])
+        with Admin(self._connection) as admin:
+            require_topic(admin)
+            self._create_topics(
+                [self._plan.dead_letters, *([] if "{" in topic else [topic])], admin
+            )
 
     def claim(self) -> None:
         """Take the import over from any other process that runs it."""
@@ -136,7 +139,7 @@ class Rounds:
             return Round()
         self._rounds += 1
         chosen = self._in_turn(pending)
-        self._create_topics({self._plan.source.topic_of(part) for part in chosen})
+        self._create_missing({self._plan.source.topic_of(part) for part in chosen})
         done = Round(self._read([self._errand(part) for part in chosen]))
         if done.error:
             self._topics.clear()  # one may have been deleted, or its limit changed
@@ -188,9 +191,12 @@ class Rounds:
 
     def _read(self, errands: list[Errand]) -> list[Outcome]:
         """Let at most `tasks_max` tasks go through the parts, each through its share."""
-        tasks = min(self._plan.source.tasks_max, len(errands))
-        shares = [errands[number::tasks] for number in range(tasks)]
         context = self._session().sparkContext
+        tasks = min(self._plan.source.tasks_max, len(errands))
+        if is_local(str(context.master)):
+            # A task that waits for a core opens no part ahead: its parts are in the share of another.
+            tasks = min(tasks, context.defaultParallelism)
+        shares = [errands[number::tasks] for number in range(tasks)]
         context.setJobDescription(f"import {self._name}")
         paths = sys.path if is_local(str(context.master)) else []
         # By value what is in the user's script, which tasks cannot import.
@@ -198,15 +204,17 @@ class Rounds:
         with turn(context):
             return context.parallelize(sent, tasks).flatMap(_in_task).collect()
 
-    def _create_topics(self, topics: Iterable[str]) -> None:
+    def _create_missing(self, topics: Iterable[str]) -> None:
+        """Create topics, where this process does not know them yet."""
+        if not self._topics.keys() >= {*topics}:
+            with Admin(self._connection) as admin:
+                self._create_topics(topics, admin)
+
+    def _create_topics(self, topics: Iterable[str], admin: Admin) -> None:
         """Create topics that are missing, where the broker lets us; otherwise it makes them itself."""
-        missing = sorted(set(topics) - self._topics.keys())
-        if not missing:
-            return
-        with Admin(self._connection) as admin:
-            for topic in missing:
-                ensure_topic(admin, topic, None, self._plan.topic_config(topic))
-                self._topics[topic] = admin.largest_record(topic)
+        for topic in sorted({*topics} - self._topics.keys()):
+            ensure_topic(admin, topic, None, self._plan.topic_config(topic))
+            self._topics[topic] = admin.largest_record(topic)
 
     def _explain(self, error: FencedError) -> None:
         """Raise what it means: this process has lost the import, or an operator set a position."""

@@ -131,6 +131,7 @@ def test_a_line_without_end_is_never_in_memory_as_a_whole(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.imports.files.file_contents._LONGEST", 100)
+    monkeypatch.setattr("penstock.imports.files.file_contents._BLOCK", 64)
     files = Import(tmp_path, format=form)
     files.write("a", "n\n1\n" + "2" * 1050)
     assert len(files.round()) == (1 if form == "csv" else 2 - (form == "json_lines"))

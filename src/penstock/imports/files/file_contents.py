@@ -22,7 +22,8 @@ from penstock.pipeline.importing import BadRecord
 _AT_ONCE = 5_000
 _LARGEST = 256 * 2**20
 _LONGEST = 16 * 2**20
-_BLOCK = 2**20
+# What is split and checked together stays in the processor's cache.
+_BLOCK = 2**18
 _JSON = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -60,7 +61,8 @@ Form = Callable[[Content, int], Iterator[Piece]]
 def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
-        yield Piece([line.rstrip(b"\r") for line in found], bad, end)
+        is_plain = b"\r" not in b"".join(found)
+        yield Piece(found if is_plain else [line.rstrip(b"\r") for line in found], bad, end)
 
 
 def json_lines(file: Content, at: int) -> Iterator[Piece]:
@@ -254,37 +256,36 @@ def _lines(file: Content, at: int) -> Iterator[tuple[list[bytes], list[BadRecord
         while data := stream.read(_BLOCK):
             *found, last = data.split(b"\n")
             if found:
+                size = dropped + len(rest) + len(data) - len(last)
                 found[0] = rest + found[0]
-                yield from _pieces(file.path, found, dropped, at)
-                at += dropped + sum(map(len, found)) + len(found)
+                yield from _pieces(file.path, found, dropped, at, size)
+                at += size
                 rest, dropped = b"", 0
             rest += last
             if len(rest) >= _LONGEST:
                 rest, dropped = b"", dropped + len(rest)
         if (rest or dropped) and file.complete and file.is_as_listed():
-            yield from _pieces(file.path, [rest], dropped, at, ending=0)
+            yield from _pieces(file.path, [rest], dropped, at, dropped + len(rest), ending=0)
 
 
 def _pieces(
-    path: str, found: list[bytes], dropped: int, at: int, ending: int = 1
+    path: str, found: list[bytes], dropped: int, at: int, size: int, *, ending: int = 1
 ) -> Iterator[tuple[list[bytes], list[BadRecord], int]]:
-    """Yield lines in pieces, without those that are too long; the first lacks `dropped` bytes."""
+    """Yield lines of `size` bytes in pieces; of the first, `dropped` bytes are missing.
+
+    It alone can be too long to be a record: all others are within one block.
+    """
+    first = dropped + len(found[0]) + ending
+    end = at + size
+    if first > _LONGEST:
+        at += first
+        yield [], [BadRecord(None, f"{path}: {_too_long(first)}", "TooLargeError")], at
+        found = found[1:]
     for start in range(0, len(found), _AT_ONCE):
-        some = found[start : start + _AT_ONCE]
-        at += dropped + sum(map(len, some)) + ending * len(some)
-        if not dropped and len(max(some, key=len)) + ending <= _LONGEST:
-            yield some, [], at
-            continue
-        sizes = [len(line) + ending for line in some]
-        sizes[0] += dropped
-        dropped = 0
-        bad = [
-            BadRecord(None, f"{path}: {_too_long(size)}", "TooLargeError")
-            for size in sizes
-            if size > _LONGEST
-        ]
-        fitting = [line for line, size in zip(some, sizes, strict=True) if size <= _LONGEST]
-        yield fitting, bad, at
+        some = found[start : start + _AT_ONCE] if len(found) > _AT_ONCE else found
+        is_last = start + _AT_ONCE >= len(found)
+        at = end if is_last else at + sum(map(len, some)) + len(some)
+        yield some, [], at
 
 
 def _too_long(size: int) -> str:

@@ -29,6 +29,14 @@ class PlainRecords:
         """Return the arguments of `produce` for each."""
         return zip(repeat(topic), self.values, self.keys or repeat(None))
 
+    def longest(self) -> int:
+        """Return how many bytes the largest has at most: the longest value with the longest key.
+
+        >>> PlainRecords([b"123", None], [None, b"ab"]).longest()
+        5
+        """
+        return _longest(self.values) + _longest(self.keys or ())
+
     def sizes(self) -> list[int]:
         """Return the bytes of each, key and value.
 
@@ -44,3 +52,10 @@ class PlainRecords:
         """Return those of which it is true."""
         keys = None if self.keys is None else [*compress(self.keys, kept)]
         return PlainRecords([*compress(self.values, kept)], keys)
+
+
+def _longest(parts: Sequence[bytes | None]) -> int:
+    try:
+        return max(map(len, parts), default=0)  # type: ignore[arg-type]
+    except TypeError:  # there is a None
+        return max(map(len, filter(None, parts)), default=0)
