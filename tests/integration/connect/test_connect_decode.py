@@ -82,13 +82,22 @@ def test_json_without_schemas_is_its_text(spark: Any) -> None:
         ["t"]
     )
     one = b"\0\0\0\1"
-    good = [b'{"b":1.10,"a":123456789012345678901}', b"[1]", b'"x"', b"7", b" null ", b"", None]
+    good = [
+        b'{"b":1.10,"a":123456789012345678901}',
+        b"[1]",
+        b'"x"',
+        b"7",
+        b" null ",
+        b"\tnull\r\n",
+        b"",
+        None,
+    ]
     bad = [b"{", b"\xff", b"'a'", b'{"a":1} x', b"1,2", b'1,"b":2']
     records = frame(spark, *((one, value) for value in good + bad), (b"x", b"1"))
     read = [each.decode() for each in good[:4]]
-    assert rows(decode, records) == [(1, value) for value in [*read, None, None, None]]
+    assert rows(decode, records) == [(1, value) for value in [*read, None, None, None, None]]
     found = failures(decode, records)
-    assert [at for at, _ in found] == [*range(7, 14)]
+    assert [at for at, _ in found] == [*range(8, 15)]
     assert "value: it is not JSON" in found[0][1]
     assert "key: integer is 4 bytes long, not 1" in found[-1][1]
     assert decode.value_schema is None

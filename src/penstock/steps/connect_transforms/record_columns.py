@@ -103,7 +103,7 @@ def map_part(column: Column) -> Part:
 
 
 def without_null(variant: Column) -> Column:
-    """Return a value without a schema, in which the null of JSON is no value at all, as in Connect."""
+    """Return a value without a schema, in which the null of JSON is a missing value, as in Connect."""
     return f.when(~f.is_variant_null(variant), variant)
 
 
