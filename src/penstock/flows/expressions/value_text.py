@@ -167,7 +167,10 @@ def bytes_of_all(values: Sequence[Any]) -> list[bytes | None]:
     if kinds <= _BYTES:
         return list(values)
     if kinds <= _SHAPES:
-        found: list[Any] = [orjson.dumps(value, None, _AS_WE_DO) for value in values]
-        if b"null" not in b"".join(found):
+        try:
+            found: list[Any] = [orjson.dumps(value, None, _AS_WE_DO) for value in values]
+        except TypeError:  # a time, say, which `bytes_of` writes
+            found = []
+        if found and b"null" not in b"".join(found):
             return found
     return [bytes_of(value) for value in values]
