@@ -12,6 +12,7 @@ from penstock.flows.expressions.value_text import from_json, from_jsons
 
 _UNREAD: Any = UNSET
 _FIXED = frozenset({bytes, str, int, float, bool, type(None)})
+_DOCUMENTS = frozenset({dict, list, int, float, bool, type(None)})
 _PARTS = frozenset({"payload", "attribute", "variable", "error"})
 
 
@@ -144,8 +145,11 @@ class Messages:
 
 
 def _documents(messages: Sequence[Message]) -> list[Any]:
-    payloads = [message.payload for message in messages if message._document is _UNREAD]
-    if len(payloads) < len(messages) or set(map(type, payloads)) != {bytes}:
+    payloads = [message.payload for message in messages]
+    kinds = set(map(type, payloads))
+    if kinds <= _DOCUMENTS:
+        return payloads
+    if kinds != {bytes} or any(message._document is not _UNREAD for message in messages):
         return [message.document for message in messages]
     found = from_jsons(payloads)
     for message, document in zip(messages, found, strict=True):

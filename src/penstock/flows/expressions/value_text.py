@@ -167,9 +167,10 @@ def bytes_of_all(values: Sequence[Any]) -> list[bytes | None]:
     if kinds <= _BYTES:
         return list(values)
     if kinds <= _SHAPES:
-        found: list[Any] = [orjson.dumps(value, option=_AS_WE_DO) for value in values]
-        return [
-            bytes_of(value) if b"null" in data else data
-            for value, data in zip(values, found, strict=True)
-        ]
+        try:
+            found: list[Any] = [orjson.dumps(value, None, _AS_WE_DO) for value in values]
+        except TypeError:  # a time, say, which `bytes_of` writes
+            found = []
+        if found and b"null" not in b"".join(found):
+            return found
     return [bytes_of(value) for value in values]
