@@ -13,10 +13,14 @@ from penstock.control.liveness import clock
 from penstock.control.store.leases import Stalled
 from penstock.control.store.rows import FREE, RunRow
 from penstock.errors import FencedError, TransientError
+from penstock.retry import wait_for
 
 Clock = Callable[[], float]
 MARGIN = 0.1
 """The part of a lease that the holder leaves unused: clocks of two machines run at different rates."""
+
+
+_LOOK_EVERY = 0.1
 
 
 class Lease:
@@ -72,6 +76,13 @@ class Lease:
                 f"the lease of {self.deployment!r} was not renewed in time: nothing is written until the "
                 "store is reached again"
             )
+
+    def wait(self, within: float) -> None:
+        """Wait, at most `within` seconds, until the lease is held or lost: the store may be back soon.
+
+        A batch that waits is cheaper than one that fails: its pipeline would be started again.
+        """
+        wait_for(lambda: self._is_lost or self.is_held(), within=within, every=_LOOK_EVERY)
 
     def renewed(self, sent: float) -> None:
         """Extend the lease by a renewal that was sent at this time of the same clock."""

@@ -26,12 +26,16 @@ from penstock.flows.definition.reading import parse_flow
 from penstock.flows.spark.flow_pipeline import flow_pipeline, require_partitions
 from penstock.pipeline import Pipeline
 from penstock.pipeline.reading import parse_pipeline
+from penstock.retry import retry
 from penstock.sinks.memory import MemorySink
 from penstock.worker.hosted_run import Runnable
 from penstock.worker.sink_topics import create_missing_topics
 from penstock.worker.state_removal import remove_state
 
 log = event_logger(__name__)
+# For how many seconds a batch waits for a store that is away, before its pipeline is started again.
+_STORE_AWAY = 60.0
+_TRY_EVERY = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,15 @@ class Starting:
             require_partitions(self._flow(row), pipeline)
 
         def before_batch() -> None:
+            lease.wait(_STORE_AWAY)
             lease.require()
 
         def on_batch(done: Done) -> None:
-            if self.store.counters.count(row.name, lease.token, done):
+            # It is written and committed; the store refuses to count it if the lease was lost.
+            def count() -> bool:
+                return self.store.counters.count(row.name, lease.token, done)
+
+            if retry(count, _again_if_away, within=_STORE_AWAY):
                 self._note(row.name, done)
 
         return imports.start(
@@ -149,6 +158,10 @@ class Starting:
                     self.store.events.add(name, f"records_{kind}", text)
                 except TransientError as error:  # they are counted, and the batch is done
                     log.warning("event_not_stored", deployment=name, reason=str(error))
+
+
+def _again_if_away(error: Exception) -> float | None:
+    return _TRY_EVERY if isinstance(error, TransientError) else None
 
 
 def _as_yaml(data: Any) -> str:

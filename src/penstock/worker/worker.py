@@ -34,6 +34,8 @@ from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
 
 log = event_logger(__name__)
+# How soon a store that was away is tried again, in seconds.
+_TRY_EVERY = 1.0
 # With which state a lease is given back.
 _AFTER = {
     Reason.PAUSED: PAUSED,
@@ -172,7 +174,7 @@ class Worker:
                 if is_away:
                     log.warning("store_back", worker=self.id)
                 is_away = False
-            woken.wait(every)
+            woken.wait(min(every, _TRY_EVERY) if is_away else every)
             if woken is not self._ended:
                 woken.clear()
 

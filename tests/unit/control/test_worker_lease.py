@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Thread
+
 import pytest
 
 from penstock.control.store.leases import Stalled
@@ -52,6 +55,23 @@ def test_a_process_that_was_suspended_does_not_hold_its_lease_when_it_wakes(time
     lease = HeldLeases(time).add("a", 7, 10.0, sent=100.0)
     time.now += 3600
     assert not lease.is_held()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_held"), [(lambda lease: lease.renewed(109.0), True), (Lease.lost, False)]
+)
+def test_a_batch_waits_until_the_lease_is_renewed_or_lost(
+    time: Time, change: Callable[[Lease], None], is_held: bool
+) -> None:
+    lease = Lease("a", 7, 10.0, sent=100.0, clock=time)
+    time.now = 110.0
+    waiting = Thread(target=lease.wait, args=[3600.0])
+    waiting.start()
+    assert waiting.is_alive()
+    change(lease)
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert lease.is_held() is is_held
 
 
 def test_a_lease_that_a_renewal_does_not_return_is_lost_for_good(time: Time) -> None:
