@@ -42,7 +42,9 @@ def current_version(database: Database) -> str | None:
     with database.read() as session:
         if not sa.inspect(session).has_table(VERSION_TABLE):
             return None
-        version = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
+        version = sa.select(sa.column("version_num", sa.String())).select_from(
+            sa.table(VERSION_TABLE)
+        )
         return session.execute(version).scalar()
 
 
