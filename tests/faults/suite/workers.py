@@ -219,16 +219,15 @@ class Workers:
     def _kill_java(self) -> Callable[[], bool]:
         """Kill the Java of a worker; return whether each of its runs was moved or restarted since."""
         worker = self.processes[self._chosen()]
-        before = {name: self.store.leases.get(name) for name in self._held_by(worker.pid)}
+        held = {name: self.store.leases.get(name) for name in self._held_by(worker.pid)}
+        before = {name: run for name, run in held.items() if run and run.state == "RUNNING"}
         worker.send(signal.SIGKILL, only_java=True)
 
         def is_noticed() -> bool:
-            now = {name: self.store.leases.get(name) for name in before}
+            now = {run.deployment: run for run in self.store.leases.all(before)}
             return all(
-                run is not None
-                and was is not None
-                and (run.token != was.token or run.restarts > was.restarts)
-                for run, was in ((now[name], before[name]) for name in before)
+                (now[name].token, now[name].restarts) != (was.token, was.restarts)
+                for name, was in before.items()
             )
 
         return is_noticed
