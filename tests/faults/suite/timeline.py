@@ -37,12 +37,14 @@ class Timeline:
         self._folder = folder
         self._read: dict[Path, int] = {}
 
-    def slowest(self, origin: float) -> str:
-        """Return the steps since the last call of the deployment that ran last, and of the workers.
+    def slowest(self, origin: float, before: float) -> str:
+        """Return the steps of the deployment that ran last, and of the workers.
 
-        A number is in seconds since `origin`, a time of the system's clock.
+        A number is in seconds since `origin`, a time of the system's clock; steps from `before` seconds
+        earlier on are shown.
         """
         lines = sorted(self._lines(), key=lambda line: line[0])
+        lines = [line for line in lines if line[0] >= origin - before]
         done = [line for _, _, line in lines if line["event"] == "first_batch_done"]
         if not done:
             return "no deployment was started"

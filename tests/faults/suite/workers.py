@@ -178,10 +178,10 @@ class Workers:
             for run in runs
         )
 
-    def until_running(self) -> float:
-        """Wait until everything runs; return for how many seconds that took."""
+    def until_running(self, is_noticed: Callable[[], bool] = lambda: True) -> float:
+        """Wait until everything runs, and the event is noticed; return for how many seconds that took."""
         began = time.monotonic()
-        eventually(self.all_running, timeout=PATIENCE, every=0.1)
+        eventually(lambda: is_noticed() and self.all_running(), timeout=PATIENCE, every=0.1)
         return time.monotonic() - began
 
     # -- events
@@ -190,12 +190,12 @@ class Workers:
         for sink in self.world.sinks:
             self.tally[sink]["kills"] += 1
         began = time.monotonic()
-        getattr(self, f"_{event}")()
+        is_noticed = getattr(self, f"_{event}")() or (lambda: True)
         lasted, origin = time.monotonic() - began, time.time()
-        taken = self.until_running()
+        taken = self.until_running(is_noticed)
         self.takeovers.append((taken, event))
         self._note(f"{event} ({lasted:.1f} s): all running after {taken:.1f} s; the last one was "
-                   f"{self._timeline.slowest(origin)}")  # fmt: skip
+                   f"{self._timeline.slowest(origin, lasted)}")  # fmt: skip
 
     def summary(self) -> str:
         """Return after how many seconds all ran again: of all events, and of each kind."""
@@ -216,8 +216,21 @@ class Workers:
         self.processes[number].kill()
         self.processes[number] = self._started()
 
-    def _kill_java(self) -> None:
-        self.processes[self._chosen()].send(signal.SIGKILL, only_java=True)
+    def _kill_java(self) -> Callable[[], bool]:
+        """Kill the Java of a worker; return whether each of its runs was moved or restarted since."""
+        worker = self.processes[self._chosen()]
+        held = {name: self.store.leases.get(name) for name in self._held_by(worker.pid)}
+        before = {name: run for name, run in held.items() if run and run.state == "RUNNING"}
+        worker.send(signal.SIGKILL, only_java=True)
+
+        def is_noticed() -> bool:
+            now = {run.deployment: run for run in self.store.leases.all(before)}
+            return all(
+                (now[name].token, now[name].restarts) != (was.token, was.restarts)
+                for name, was in before.items()
+            )
+
+        return is_noticed
 
     def _kill_server(self) -> None:
         """Kill the server; the next one takes a request, and the workers have gone on meanwhile."""
