@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "transaction.timeout.ms": 120_000,
     "message.timeout.ms": 60_000,
-    # No record is seen before the commit, which does not wait: larger batches cost brokers half as much.
+    # No record is seen before the commit, which does not wait; larger batches are less work for brokers.
     "linger.ms": 100,
 }
 # How long the commit of another part may take before its task counts as killed, in seconds.
