@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "transaction.timeout.ms": 120_000,
     "message.timeout.ms": 60_000,
-    # No record is seen before the commit, which does not wait: larger batches cost brokers half as much.
+    # No record is seen before the commit, which does not wait; larger batches are less work for brokers.
     "linger.ms": 100,
     # For as long, records without a key go to one partition: fuller batches, and fewer at a time.
     "sticky.partitioning.linger.ms": 100,
