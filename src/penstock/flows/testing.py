@@ -263,7 +263,7 @@ def fits(expected: Any, found: Any) -> bool:  # noqa: PLR0911 - one for each typ
     if isinstance(expected, bool) is not isinstance(found, bool):
         return False
     if isinstance(found, datetime) or isinstance(expected, datetime):
-        return _time(expected) == _time(found)
+        return bool(_time(expected) == _time(found))
     return bool(expected == found)
 
 

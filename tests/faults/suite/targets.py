@@ -155,7 +155,7 @@ def _updated(setting: Setting) -> dict[str, Any]:
 _COUNTING = (
     "CREATE TABLE {} (kafka_partition int, kafka_offset bigint, n bigint, times int DEFAULT 0, "
     "PRIMARY KEY (kafka_partition, kafka_offset))",
-    "INSERT INTO {} SELECT p, o FROM generate_series(0, 2) p, generate_series(0, 50000) o",
+    "INSERT INTO {} SELECT p, o FROM generate_series(0, 2) p, generate_series(0, 300000) o",
     "CREATE OR REPLACE FUNCTION count_times() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN NEW.times = OLD.times + 1; RETURN NEW; END $$",
     "CREATE TRIGGER times BEFORE UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION count_times()",
