@@ -1,4 +1,4 @@
-"""Steps `sql` on servers: what a query may take, and what its values are."""
+"""Steps `sql` on a server: what a query may take, and what its values are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.services.mariadb import PASSWORD as MARIADB_PASSWORD
 from tests.services.postgres import PASSWORD
 
 from penstock.flows.error_codes import Fault
@@ -36,11 +35,3 @@ def test_postgresql_ends_a_query_and_gives_values_of_json(postgres: Any) -> None
         "DATE '2024-05-01' AS d"
     )
     check(postgres, PASSWORD, "SELECT pg_sleep(60)", numbers)
-
-
-def test_mariadb_ends_a_query_and_gives_values_of_json(mariadb: Any) -> None:
-    numbers = (
-        "SELECT 'at :b 100%' AS t, CAST(1.5 AS DECIMAL(10, 2)) AS n, :a AS a, "
-        "DATE '2024-05-01' AS d"
-    )
-    check(mariadb, MARIADB_PASSWORD, "SELECT BENCHMARK(1000000000000, MD5('a'))", numbers)

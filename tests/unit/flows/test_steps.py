@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from threading import Event, current_thread
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -475,7 +475,8 @@ def test_a_line_of_the_log_without_a_text_does_not_fail_the_message() -> None:
 
 
 def test_functions_that_ended_after_their_timeout_do_not_stop_the_flow() -> None:
-    ends, threads = Event(), []
+    ends = Event()
+    threads: list[Thread] = []
 
     def slow(message: Message) -> Any:
         threads.append(current_thread())
