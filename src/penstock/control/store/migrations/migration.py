@@ -43,7 +43,8 @@ def current_version(database: Database) -> str | None:
         if not sa.inspect(session).has_table(VERSION_TABLE):
             return None
         version = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
-        return session.execute(version).scalar()
+        found = session.execute(version).scalar()
+        return None if found is None else str(found)
 
 
 def _wait_for_others(session: sa.Connection) -> None:
