@@ -160,7 +160,7 @@ class Worker:
 
         It is done at once when it is `woken`.
         """
-        is_away, woken = False, woken or self._ended
+        is_away, wakes = False, woken or self._ended
         while not self._ended.is_set():
             try:
                 do()
@@ -174,9 +174,9 @@ class Worker:
                 if is_away:
                     log.warning("store_back", worker=self.id)
                 is_away = False
-            woken.wait(min(every, _TRY_EVERY) if is_away else every)
-            if woken is not self._ended:
-                woken.clear()
+            wakes.wait(min(every, _TRY_EVERY) if is_away else every)
+            if wakes is not self._ended:
+                wakes.clear()
 
     # -- leases
 
