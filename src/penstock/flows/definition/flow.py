@@ -188,7 +188,7 @@ class Flow(FlowModel):
         return _MOST_OUTSIDE if is_outside else MOST_OF_A_BATCH
 
     def notes(self) -> list[str]:
-        """Return what in the definition has no effect, with the reasons."""
+        """Return what in the definition has no effect or never happens, with the reasons."""
         return [*self._without_effect(), *self._never_complete()]
 
     def _never_complete(self) -> Iterator[str]:
