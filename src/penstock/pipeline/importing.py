@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pydantic import AliasChoices, Field, PrivateAttr, field_validator
+from pydantic import AliasChoices, Field, field_validator
 from typing_extensions import Self
 
 from penstock.errors import PenstockError, TransientError
@@ -180,8 +180,11 @@ class Import(Source):
         default=False,
         description="Whether steps see the headers of records, in the column `headers`.",
     )
-    # 0: as many as the source `kafka` takes.
-    _most_of_a_batch: int = PrivateAttr(default=0)
+    max_records_per_batch: int | None = Field(
+        default=None,
+        ge=1,
+        description="The most records that steps and sink take in one batch; default: as `kafka`.",
+    )
 
     @field_validator("topic")
     @classmethod
@@ -214,9 +217,7 @@ class Import(Source):
 
     def with_batches_of(self, records: int) -> Self:
         """Return the same import, of whose topic one batch takes at most this many records."""
-        made = self.model_copy()
-        made._most_of_a_batch = records
-        return made
+        return self.model_copy(update={"max_records_per_batch": records})
 
     # -- the topic, read as any other
 
@@ -225,8 +226,8 @@ class Import(Source):
         fields = {name for _, name, _, _ in Formatter().parse(self.topic) if name}
         topics = {"pattern": _pattern(self.topic)} if fields else {"topics": [self.topic]}
         options: dict[str, Any] = {**topics, "headers": self.record_headers}
-        if self._most_of_a_batch:
-            options["max_records_per_batch"] = self._most_of_a_batch
+        if self.max_records_per_batch is not None:
+            options["max_records_per_batch"] = self.max_records_per_batch
         return component("source", "kafka").model_validate(options)  # type: ignore[return-value]
 
     def real_time_obstacle(self) -> str | None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.engine.progress import Progress
 from penstock.engine.running import Running, pause_before
 from penstock.errors import PenstockError, PipelineFailedError, TransientError
 from penstock.pipeline.definition import Restart
@@ -44,6 +45,7 @@ def test_waiting_for_another_system_is_not_counted_as_failures(
     running._asked_to_stop, running._once, running._error = Event(), False, None
     running._restarts = running._in_a_row = running._failures = 0
     running._reasons = Counter()
+    running._attempt = SimpleNamespace(progress=Progress("p"))  # type: ignore[assignment]
 
     def replace() -> None:
         if error := outcomes.pop(0):

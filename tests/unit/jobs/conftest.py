@@ -46,7 +46,7 @@ class IdleStarting:
     def __init__(self, *_: Any, **__: Any) -> None:
         return
 
-    def start(self, row: Any, _lease: Any) -> Idle:
+    def start(self, row: Any, _lease: Any, _goes_elsewhere: Any = None) -> Idle:
         if type(self).error is not None:
             raise type(self).error
         return type(self).runs.setdefault(row.name, Idle())
