@@ -16,7 +16,7 @@ from penstock.flows.running.flow_run import (
     FlowWaitsError,
     RunResult,
 )
-from penstock.flows.running.stages import Bind, Block, handled
+from penstock.flows.running.stages import Bind, Block, handled, resumed
 from penstock.flows.running.systems import Systems
 
 
@@ -79,8 +79,7 @@ class CompiledFlow:
             )
         path = self._paths[from_step]
         if path.startswith("on_error.") and self._handler:
-            for message in self._handler.resume(path, messages, run):
-                run.ended(message, "handled")
+            resumed(messages, path, run, label="on_error", block=self._handler, then=self._then)
             return []
         return self._block.resume(path, messages, run)
 
@@ -91,7 +90,8 @@ class CompiledFlow:
             return
         if self.flow.on_error == "stop":
             raise FlowStoppedError(failures[0])
-        if self.flow.on_error is None:
+        # A batch that is confirmed already is not run again: its messages would be lost.
+        if self.flow.on_error is None and not self.flow.confirms_at_once:
             _wait_for_systems(failures)
         if self._handler is not None:
             self._handle(failures, run)
@@ -100,10 +100,13 @@ class CompiledFlow:
                 run.dead_letter(failure)
 
     def _handle(self, failures: list[Failure], run: FlowRun) -> None:
-        handler = self.flow.on_error
         assert self._handler is not None  # noqa: S101 - the definition is refused without one
-        then = handler.then if isinstance(handler, Handler) else "end"
-        handled(failures, self._handler, then, run)
+        handled(failures, self._handler, self._then, run)
+
+    @property
+    def _then(self) -> str:
+        handler = self.flow.on_error
+        return handler.then if isinstance(handler, Handler) else "end"
 
 
 def _wait_for_systems(failures: list[Failure]) -> None:

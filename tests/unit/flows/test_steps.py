@@ -147,6 +147,15 @@ def test_sql_runs_over_the_rows_of_the_payload() -> None:
     assert payloads(ran(step, payloads=[rows])) == [[{"sku": "a", "n": 3}, {"sku": "b", "n": 5}]]
 
 
+def test_the_case_of_members_does_not_count_in_sql() -> None:
+    step = {"sql": {"query": "SELECT id FROM rows ORDER BY id"}}
+
+    assert payloads(ran(step, payloads=[[{"ID": 1}, {"id": 2}]])) == [[{"ID": 1}, {"ID": 2}]]
+    both = ran(step, payloads=[[{"ID": 1, "id": 2}]])
+    assert codes(both) == [("steps[0]", "DATABASE:REFUSED")]
+    assert "differ in case alone" in both.dead_letters[0].error["Description"]
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [

@@ -187,6 +187,11 @@ class Flow(FlowModel):
         is_outside = any(step.kind.acts_outside() for _, step in self.all_steps())
         return _MOST_OUTSIDE if is_outside else MOST_OF_A_BATCH
 
+    @property
+    def confirms_at_once(self) -> bool:
+        """Return whether messages are confirmed before the steps: no failure brings them back."""
+        return isinstance(self.trigger, KafkaTrigger) and self.trigger.advanced.confirm == "at-once"
+
     def notes(self) -> list[str]:
         """Return what in the definition has no effect or never happens, with the reasons."""
         return [*self._without_effect(), *self._never_complete()]

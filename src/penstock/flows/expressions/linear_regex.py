@@ -12,6 +12,12 @@ from penstock.errors import missing_extra
 from penstock.flows.expressions.expression_error import ExpressionError
 
 _LONGEST_PATTERN = 1000
+# A quotation, an escape, a class of characters, the beginning of a group with or without a name, a sign.
+_TOKENS = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\(\?P?<\w+>|\(\?|.",
+    re.DOTALL,
+)
+_GROUP = re.compile(r"\(\?P?<\w+>|\(")
 
 
 def is_match(text: str, pattern: str) -> bool:
@@ -20,6 +26,7 @@ def is_match(text: str, pattern: str) -> bool:
     >>> is_match("a" * 100_000, "(a+)+b")
     False
     """
+    _require_short(pattern)
     return bool(_called("match_substring_regex", text, pattern=pattern))
 
 
@@ -29,21 +36,45 @@ def replaced(text: str, pattern: str, by: str) -> str:
     >>> replaced("2024-05", "([0-9]+)-([0-9]+)", r"\2/\1")
     '05/2024'
     """
+    _require_short(pattern)
     return str(_called("replace_substring_regex", text, pattern=pattern, replacement=by))
 
 
 def extracted(text: str, pattern: str) -> str | None:
-    """Return what the first group finds, null where nothing is found."""
-    if "(" not in pattern:
-        pattern = f"({pattern})"
-    named = re.sub(r"(?<!\\)((?:\\\\)*)\((?!\?)", r"\1(?P<found>", pattern, count=1)
-    found = _called("extract_regex", text, pattern=named)
+    """Return what the first group finds, or the pattern without one; null where nothing is found.
+
+    >>> extracted("id-17", "-([0-9]+)"), extracted("ab", "(a)(b)"), extracted("aa", "(?:a)+")
+    ('17', 'a', 'aa')
+    """
+    _require_short(pattern)
+    found = _called("extract_regex", text, pattern=_with_one_group(pattern))
     return None if found is None else str(found["found"])
+
+
+def _with_one_group(pattern: str) -> str:
+    """Return a pattern whose first group has the name `found`, and whose other groups have none.
+
+    Arrow takes groups with names alone. A pattern without a group is one as a whole.
+    """
+    made: list[str] = []
+    has_group = False
+    for token in _TOKENS.findall(pattern):
+        if _GROUP.fullmatch(token):
+            made.append("(?:" if has_group else "(?P<found>")
+            has_group = True
+        else:
+            made.append(token)
+    return "".join(made) if has_group else f"(?P<found>{pattern})"
 
 
 def check_pattern(pattern: str) -> None:
     """Raise where RE2 cannot read a pattern."""
     is_match("", pattern)
+
+
+def _require_short(pattern: str) -> None:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise ExpressionError(f"a pattern has at most {_LONGEST_PATTERN} characters")
 
 
 def _called(name: str, text: str, **options: Any) -> Any:
@@ -52,8 +83,6 @@ def _called(name: str, text: str, **options: Any) -> Any:
         from pyarrow import compute  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise missing_extra(missing, "a regular expression in a flow") from missing
-    if len(options["pattern"]) > _LONGEST_PATTERN:
-        raise ExpressionError(f"a pattern has at most {_LONGEST_PATTERN} characters")
     try:
         return getattr(compute, name)(pa.scalar(text, pa.string()), **options).as_py()
     except (pa.ArrowException, UnicodeEncodeError) as error:

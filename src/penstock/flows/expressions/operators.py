@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from math import isfinite
+from math import fmod, isfinite
 from typing import Any
 
 from penstock.flows.expressions.expression_error import ExpressionError
@@ -44,9 +44,13 @@ def _divided(left: Any, right: Any) -> Any:
 
 
 def _rest(left: Any, right: Any) -> Any:
+    """Return the rest of a division, with the sign of the dividend, as in SQL."""
     if right == 0:
         raise ExpressionError("division by zero")
-    return left % right
+    if type(left) is int and type(right) is int:
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+    return fmod(left, right)
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {

@@ -56,7 +56,12 @@ def _parse_time(value: Any, form: Any = None) -> datetime:
     except ValueError:
         wanted = "ISO 8601" if form is None else f"the form {as_text(form)[:40]!r}"
         raise ExpressionError(f"{text[:40]!r} is not a time in {wanted}") from None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    try:
+        return (
+            found.astimezone(timezone.utc) if found.tzinfo else found.replace(tzinfo=timezone.utc)
+        )
+    except OverflowError:
+        raise ExpressionError(f"{text[:40]!r} is out of range (years 1 to 9999 of UTC)") from None
 
 
 @function(

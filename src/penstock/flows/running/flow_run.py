@@ -146,6 +146,11 @@ class FlowRun:
             of = self._joined.get(other, frozenset((other,)))
             self._joined[number] = self._joined.get(number, frozenset()) | of
 
+    def made_of(self, message: Message) -> frozenset[int]:
+        """Return the numbers of the messages of the batch of which a message was made."""
+        number = message.place[0]
+        return self._joined.get(number, frozenset((number,)))
+
     def lost_part(self, message: Message) -> None:
         """Note that a part of a split message will not come to its `join`."""
         parent = message.parent

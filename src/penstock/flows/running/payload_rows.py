@@ -21,6 +21,7 @@ _ALLOWED = frozenset(
     }
 )
 _MOST_BITS = 63
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 # SQLITE_LIMIT_LENGTH: the largest text or blob.
 _LIMIT_LENGTH, _LONGEST = 0, 64 * 2**20
 
@@ -82,18 +83,34 @@ def _objects(document: Any) -> list[dict[str, Any]]:
 
 def _fill(connection: sqlite3.Connection, rows: list[dict[str, Any]]) -> None:
     names: dict[str, str] = {}
+    folded = [_folded(row) for row in rows]
     for row in rows:
         for name in row:
-            # SQLite's names differ in more than their case.
-            names.setdefault(name.casefold(), name)
+            names.setdefault(name.translate(_LOWER), name)
     if len(names) > _MOST_COLUMNS:
         raise Fault("DATABASE:REFUSED", f"{len(names)} columns; allowed are {_MOST_COLUMNS}")
     columns = list(names.values()) or ["value"]
     quoted = ", ".join('"' + name.replace('"', '""').replace("\0", "") + '"' for name in columns)
     connection.execute(f"CREATE TABLE rows ({quoted})")
     places = ", ".join("?" for _ in columns)
-    values = ([_stored(row.get(name)) for name in columns] for row in rows)
+    keys = list(names) or ["value"]
+    values = ([_stored(row.get(key)) for key in keys] for row in folded)
     connection.executemany(f"INSERT INTO rows VALUES ({places})", values)  # noqa: S608 - only places
+
+
+def _folded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row by names as SQLite compares them: the case of ASCII letters does not count."""
+    folded = {name.translate(_LOWER): value for name, value in row.items()}
+    if len(folded) < len(row):
+        twice = [
+            name for name in row if name.translate(_LOWER) != name and name.translate(_LOWER) in row
+        ]
+        raise Fault(
+            "DATABASE:REFUSED",
+            f"a row has {twice[0] if twice else 'a name'!r:.60} in two forms that differ in case alone; "
+            "columns of SQL do not: rename one of them with 'map' before",
+        )
+    return folded
 
 
 def _stored(value: Any) -> Any:

@@ -6,7 +6,7 @@ waits once for its confirmations, and no part of a split message is still on its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 
 from penstock.flows.definition.step_model import Handler, Step
@@ -52,9 +52,15 @@ class Stage:
         """Run from a step in this one on."""
         if target in (self.label, self.path):
             return self.run(messages, run)
-        if self._handler and target.startswith(f"{self.path}.on_error."):
-            return self._handler.resume(target, messages, run)
+        handler = self._on_error
+        if self._handler and isinstance(handler, Handler) and self._is_handling(target):
+            return resumed(
+                messages, target, run, label=self.label, block=self._handler, then=handler.then
+            )
         return self._settled(messages, self._bound.resume(target, messages, run), run)
+
+    def _is_handling(self, target: str) -> bool:
+        return target.startswith(f"{self.path}.on_error.")
 
     def _settled(
         self, messages: Sequence[Message], attempt: Attempt, run: FlowRun
@@ -158,32 +164,71 @@ class Bind:
         return Block([Stage(step, f"{path}[{n}]", self) for n, step in enumerate(steps)])
 
 
-def handled(failures: list[Failure], block: Block, then: str, run: FlowRun) -> list[Message]:
-    """Run a handler for messages that failed, and return those that go on.
+def handled(
+    failures: list[Failure], block: Block, then: str, run: FlowRun, target: str | None = None
+) -> list[Message]:
+    """Run a handler for messages that failed, from a step in it on; return those that go on.
 
     A message for which the handler fails, too, is a dead letter with its first error.
     """
     before = {failure.message.place: failure for failure in failures}
+    given = [failure.with_error() for failure in failures]
     with run.catching() as caught:
-        ended = block.run([failure.with_error() for failure in failures], run)
-    for failure in caught:
-        run.dead_letter(_origin(failure, before))
+        ended = block.run(given, run) if target is None else block.resume(target, given, run)
+    letters = {each.message.place: each for each in (_origin(one, before) for one in caught)}
+    if then == "dead-letter":
+        for message in ended:
+            letters |= {each.message.place: each for each in _origins(message, before, run)}
+    for failure in letters.values():
+        run.dead_letter(failure)
     if then == "continue":
         return [message.changed(error=None) for message in ended]
     for message in ended:
-        first = before.get(message.place)
-        if then == "dead-letter" and first:
-            run.dead_letter(first)
-        else:
+        if then == "end":
             run.lost_part(message)
-            run.ended(message, "handled")
+        run.ended(message, "handled")
     return []
 
 
-def _origin(failure: Failure, before: dict[tuple[int, ...], Failure]) -> Failure:
-    place = failure.message.place
+def resumed(
+    messages: Sequence[Message],
+    target: str,
+    run: FlowRun,
+    *,
+    label: str,
+    block: Block,
+    then: str,
+) -> list[Message]:
+    """Run a handler from a step in it on, for messages with the error of the step `label`."""
+    failures = [Failure(message, _fault_in(message), label) for message in messages]
+    return handled(failures, block, then, run, target)
+
+
+def _fault_in(message: Message) -> Fault:
+    error = message.error or {}
+    return Fault(str(error.get("Code", "CORE:RUNTIME")), str(error.get("Description", "")))
+
+
+def _origin(failure: Failure, before: Mapping[tuple[int, ...], Failure]) -> Failure:
+    return _at(failure.message, before) or failure
+
+
+def _origins(
+    message: Message, before: Mapping[tuple[int, ...], Failure], run: FlowRun
+) -> list[Failure]:
+    """Return the failures of which a handler made a message: several, where it joined them."""
+    numbers = run.made_of(message)
+    if len(numbers) > 1:
+        return [each for place, each in before.items() if place[0] in numbers]
+    found = _at(message, before)
+    # A join made it of parts of one message that was split before.
+    return [found] if found else [each for place, each in before.items() if place[0] in numbers]
+
+
+def _at(message: Message, before: Mapping[tuple[int, ...], Failure]) -> Failure | None:
+    place = message.place
     lengths = range(len(place), 0, -1)
-    return next((before[place[:n]] for n in lengths if place[:n] in before), failure)
+    return next((before[place[:n]] for n in lengths if place[:n] in before), None)
 
 
 __all__ = ["Bind", "Block", "BoundStep", "Stage", "handled"]
