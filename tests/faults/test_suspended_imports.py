@@ -26,7 +26,7 @@ from penstock.testing import eventually, read_all
 
 MORE = 500
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns, pytest.mark.timeout(1800)]
 
 
 class Feed(ABC):

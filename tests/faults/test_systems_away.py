@@ -32,6 +32,7 @@ def test_the_broker_is_killed_and_comes_back(unique: str, tmp_path: Path) -> Non
     assert outcome.exact, outcome
 
 
+@pytest.mark.by_turns
 @pytest.mark.parametrize("kind", [Postgres, MariaDb])
 def test_a_database_that_is_away_is_waited_for_by_source_and_sink(
     connection: Connection, unique: str, tmp_path: Path, kind: type[Postgres | MariaDb]
