@@ -360,7 +360,7 @@ def test_a_source_reads_tables_that_are_created_later(
 
     create("orders", 1)
     with imports.start(definition(config)):
-        eventually(lambda: ids("orders") == [1], timeout=60)
+        eventually(lambda: ids("orders") == [1], timeout=180)
         create("items", 7, 8)
-        eventually(lambda: ids("items") == [7, 8], timeout=60)
+        eventually(lambda: ids("items") == [7, 8], timeout=180)
     assert ids("orders") == [1]
