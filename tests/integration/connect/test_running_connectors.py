@@ -349,10 +349,10 @@ def test_a_source_reads_tables_that_are_created_later(
     }
 
     def create(table: str, *ids: int) -> None:
+        fill(connection, f"{unique}-{table}", [])  # the connector would create it, too
         with sqlite3.connect(tmp_path / "shop.db") as database:
             database.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY)")
             database.executemany(f"INSERT INTO {table} VALUES (?)", [(each,) for each in ids])
-        fill(connection, f"{unique}-{table}", [])
 
     def ids(table: str) -> list[int]:
         records = read_all(connection, f"{unique}-{table}")
