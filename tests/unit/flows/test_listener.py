@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import httpx
@@ -412,7 +413,7 @@ def test_the_listener_fills_the_topic_of_its_flow() -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        [{"map": "parse_time('0001-01-01T00:00:00+14:00')"}],
+        [{"python": lambda _: datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))}],
         [{"python": lambda message: Message(b"x", variable={"status": float("inf")})}],
         [{"python": lambda message: Message(b"x", variable=["status"])}],  # type: ignore[arg-type]
     ],
