@@ -11,9 +11,10 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from itertools import count
 from typing import Any
 
@@ -132,9 +133,18 @@ def _search_by_hand(
             lines.append(b'{"index":{"_id":"%s"}}\n%s\n' % (place.encode(), make(message)))
         headers = {"Content-Type": "application/x-ndjson"}
         path = f"/{index}/_bulk?filter_path=errors,items.*.error"
-        client.request("POST", path, b"".join(lines), headers)
-        assert not json.loads(client.getresponse().read())["errors"]
+        while (reply := _asked(client, path, b"".join(lines), headers)).status == 429:
+            time.sleep(0.1)
+        assert json.load(reply) == {"errors": False}
     client.close()
+
+
+def _asked(client: HTTPConnection, path: str, body: bytes, headers: dict[str, str]) -> HTTPResponse:
+    client.request("POST", path, body, headers)
+    reply = client.getresponse()
+    if reply.status == 429:  # the server is short of memory
+        reply.read()
+    return reply
 
 
 def _http_by_hand(connection: Connection, topic: str, port: int, rows: int, batch: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
@@ -100,14 +101,31 @@ class OpenSearch:
 
     def documents(self, index: str, size: int = 10_000) -> dict[str, dict[str, Any]]:
         """Return the documents of an index by their ids."""
-        self.ask("POST", f"/{index}/_refresh")
+        self.refresh(index)
         hits = self.ask("GET", f"/{index}/_search?size={size}")["hits"]["hits"]
         return {hit["_id"]: hit["_source"] for hit in hits}
 
     def count(self, index: str) -> int:
         """Return how many documents an index has; 0 where it does not exist."""
-        self.ask("POST", f"/{index}/_refresh")
-        return int(self.ask("GET", f"/{index}/_count").get("count", 0))
+        if not self.refresh(index):
+            return 0
+        return int(self.ask("GET", f"/{index}/_count")["count"])
+
+    def refresh(self, index: str) -> bool:
+        """Make all documents of an index visible; return whether it exists.
+
+        A server that is short of memory refuses it (429), and is asked again.
+        """
+        until = time.monotonic() + 60
+        while True:
+            reply = self.ask("POST", f"/{index}/_refresh")
+            if reply.get("status") == 404:
+                return False
+            if reply.get("_shards", {}).get("failed") == 0:
+                return True
+            if time.monotonic() > until:
+                raise TimeoutError(f"the refresh of {index} was refused for a minute: {reply}")
+            time.sleep(0.1)
 
     def _choose_ports(self) -> None:
         self.port, self._gateway_port, self._transport = free_ports(3)
