@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ def reconcile(
     stalled: Collection[str] = (),
     rules: Rules | None = None,
     *,
-    waiting: Collection[str] = (),
+    begun: Mapping[str, float] | None = None,
 ) -> list[Action]:
     """Return the actions of one worker.
 
@@ -45,10 +46,11 @@ def reconcile(
         The runs of this worker. One that ended by itself is not in it.
     stalled
         Deployments whose leases no one renews (`LeaseWatch`): they are free, whatever the clock says.
-    waiting
-        The runs of this worker whose start has not begun: to move them interrupts nothing.
+    begun
+        How many seconds ago the start of each run of this worker began. The others wait for it: to move
+        them interrupts nothing. None: all began long ago.
     """
-    worker = _Reconciler(view, me, local, stalled, rules or Rules(), waiting=waiting)
+    worker = _Reconciler(view, me, local, stalled, rules or Rules(), begun=begun)
     return [*worker.for_local(), *worker.for_held(), *worker.for_free(), *worker.for_balance()]
 
 
@@ -81,14 +83,14 @@ class _Reconciler:
         stalled: Collection[str],
         rules: Rules,
         *,
-        waiting: Collection[str],
+        begun: Mapping[str, float] | None,
     ) -> None:
         self._view = view
         self._me = me
         self._local = local
         self._stalled = stalled
         self._rules = rules
-        self._waiting = waiting
+        self._begun = dict.fromkeys(local, math.inf) if begun is None else begun
         known = view.workers.get(me)
         # One that is not in the table any more was removed by an operator: it claims nothing.
         self._draining = known is None or known.draining
@@ -142,16 +144,19 @@ class _Reconciler:
 
     def _may_move(self, name: str) -> bool:
         """Return whether moving a run costs little: it waits for its start, or none starts now."""
-        return self._is_settled(name) and (name in self._waiting or not self._starting())
+        return self._is_settled(name) and (name not in self._begun or not self._starting())
 
     def _starting(self) -> bool:
-        """Return whether a run began to start recently: the machines have enough to do."""
-        now, recent = self._view.now, self._rules.starting
+        """Return whether a run began to start recently: the machines have enough to do.
+
+        One that is restarted under its lease, as after a change, was claimed long ago.
+        """
+        now = self._view.now
         return any(
             run.state == State.STARTING.value
             and run.is_held(now)
-            and abs(now - run.claimed) < recent
-            for run in self._view.runs.values()
+            and min(abs(now - run.claimed), self._begun.get(name, math.inf)) < self._rules.starting
+            for name, run in self._view.runs.items()
         )
 
     def _is_settled(self, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from penstock.config.logs import event_logger
 from penstock.control.actions import Reason
+from penstock.control.liveness import clock
 from penstock.control.reconcile import Local
 from penstock.control.worker_lease import Lease
 from penstock.engine import Progress, State
@@ -67,7 +68,7 @@ class HostedRun:
         self._start = start
         self._turns = turns
         self._on_end = on_end
-        self._has_begun = False
+        self._begun: float | None = None
         self._asked, self._tried, self._ended = Event(), Event(), Event()
         self._grace = _GRACE
         self._runnable: Runnable | None = None
@@ -77,9 +78,9 @@ class HostedRun:
         self._thread.start()
 
     @property
-    def has_begun(self) -> bool:
-        """Return whether its start has begun: it does not wait for its turn any more."""
-        return self._has_begun
+    def begun(self) -> float | None:
+        """Return when its start began, by the clock of this process; None while it waits for its turn."""
+        return self._begun
 
     @property
     def is_over(self) -> bool:
@@ -159,7 +160,7 @@ class HostedRun:
                 try:
                     if self._asked.is_set():
                         return None
-                    self._has_begun = True
+                    self._begun = self._begun or clock()
                     log.info("run_starts", deployment=self.lease.deployment)
                     return self._start()
                 finally:

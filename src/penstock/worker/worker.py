@@ -214,8 +214,9 @@ class Worker:
         is_ready = self._chosen is not None or self._java.is_ready() or not self._has_others
         runs = self.runs
         local = {name: run.local for name, run in runs.items()}
-        waiting = {name for name, run in runs.items() if not run.has_begun}
-        for action in reconcile(view, self.id, local, set(self._stalled), waiting=waiting):
+        now = clock()
+        begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
+        for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
             if is_ready or not isinstance(action, Claim):
                 self._act(action)
 

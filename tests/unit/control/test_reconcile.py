@@ -215,10 +215,12 @@ def test_while_one_starts_only_runs_that_wait_for_their_start_are_moved() -> Non
     runs["d0"] = replace(runs["d0"], state="STARTING", claimed=NOW - 5)
     mine, given = locals_of(runs, "me"), view(many(9), runs, *THREE)
     assert reconcile(given, "me", mine) == []
-    assert reconcile(given, "me", mine, waiting={"d3"}) == [Stop("d3", 1, Reason.BALANCE)]
+    begun = {name: 300.0 for name in mine if name != "d3"}
+    assert reconcile(given, "me", mine, begun=begun) == [Stop("d3", 1, Reason.BALANCE)]
     runs["d0"] = replace(runs["d0"], claimed=NOW - 100)
     given = view(many(9), runs, *THREE)
     assert len(reconcile(given, "me", mine)) == 2
+    assert reconcile(given, "me", mine, begun=dict.fromkeys(mine, 300.0) | {"d0": 5.0}) == []
 
 
 def test_the_shares_of_others_cover_what_a_worker_without_java_gives_up() -> None:

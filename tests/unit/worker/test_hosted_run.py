@@ -18,8 +18,8 @@ def test_a_run_that_waits_for_its_turn_ends_when_it_is_asked_to() -> None:
     ended = Event()
     lease, local = Lease("orders", 1, 10.0, 0.0), Local(1, 1, 0)
     run = HostedRun(lease, local, never, Semaphore(0), ended.set)  # type: ignore[arg-type]
-    assert not run.has_begun
+    assert run.begun is None
     run.stop(Reason.BALANCE)
     assert run.wait(60)
     assert ended.wait(60)
-    assert (run.error, run.has_begun) == (None, False)
+    assert (run.error, run.begun) == (None, None)
