@@ -222,6 +222,10 @@ class ConnectorWorkers(Workers):
     def names(self) -> list[str]:
         return list(self.places.configs())
 
+    def needs_java(self, name: str) -> bool:
+        """Return whether it is a sink: a source that waits for its next round has nothing in Java."""
+        return "Source" not in self.places.configs()[name]["connector.class"]
+
     def _chosen(self) -> int:
         """Choose a worker that has something to lose."""
         busy = [n for n, each in enumerate(self.processes) if self._held_by(each.pid)]

@@ -161,6 +161,10 @@ class Workers:
     def names(self) -> list[str]:
         return [self.world.of(sink).name for sink in self.world.sinks]
 
+    def needs_java(self, name: str) -> bool:
+        """Return whether a deployment always has something in Java, and so notices its death."""
+        return True
+
     def all_running(self) -> bool:
         """Return whether every deployment runs, by a worker that is alive, in its last generation."""
         try:
@@ -220,7 +224,11 @@ class Workers:
         """Kill the Java of a worker; return whether each of its runs was moved or restarted since."""
         worker = self.processes[self._chosen()]
         held = {name: self.store.leases.get(name) for name in self._held_by(worker.pid)}
-        before = {name: run for name, run in held.items() if run and run.state == "RUNNING"}
+        before = {
+            name: run
+            for name, run in held.items()
+            if run and run.state == "RUNNING" and self.needs_java(name)
+        }
         worker.send(signal.SIGKILL, only_java=True)
 
         def is_noticed() -> bool:
