@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from queue import Queue
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
 
-from penstock import Admin, Connection, State, memory_table, start
+from penstock import Admin, Connection, Running, State, memory_table, start
 from penstock.errors import PipelineFailedError, RefusedError
 from penstock.pipeline import EVERY_DELIVERY, Batch, Delivery, Mark, Opening, Sink, Writer
 from penstock.testing import fill, read_all
@@ -29,6 +31,8 @@ class PickySink(Sink):
     kept: ClassVar[dict[str, list[int]]] = {}
     marks: ClassVar[dict[str, Mark]] = {}
     writes: ClassVar[dict[str, int]] = {}
+    # Called before each write, by table.
+    watchers: ClassVar[dict[str, Callable[[Batch], None]]] = {}
 
     def open(self, opening: Opening) -> Writer:
         return PickyWriter(self, opening)
@@ -37,6 +41,8 @@ class PickySink(Sink):
 class PickyWriter(Writer[PickySink]):
     def write(self, batch: Batch) -> None:
         sink, table = self.sink, self.sink.table
+        if watch := sink.watchers.get(table):
+            watch(batch)
         numbers = batch.rows.toArrow().column("n").to_pylist()
         if batch.mark <= sink.marks.get(table, Mark(-1, 0, 0)):
             return
@@ -67,6 +73,34 @@ def run_once(definition: Any) -> Any:
 
 def values(bad: set[int]) -> set[bytes]:
     return {b'{"n":%d}' % n for n in bad}
+
+
+def test_a_pipeline_runs_from_its_first_write_on_also_if_that_is_a_part_of_a_batch(
+    connection: Connection, topic: Any, pipeline: Any, unique: str
+) -> None:
+    numbers(connection, topic())
+    handle: Queue[Running] = Queue()
+    states: list[State] = []
+
+    def note_state(_: Batch) -> None:
+        running = handle.get(timeout=60)
+        states.append(running.progress().state)
+        handle.put(running)
+
+    PickySink.watchers[unique] = note_state
+    definition = pipeline(
+        source={"kafka": topic()},
+        decode={"json": {"schema": "n int"}},
+        sink=PickySink(table=unique, bad=frozenset({39})),
+    )
+    with start(definition, once=True) as running:
+        handle.put(running)
+        running.wait(240)
+
+    kept = PickySink.kept[unique]
+    assert sorted(kept) == list(range(39))
+    assert states[0] is State.STARTING
+    assert states[-1] is State.RUNNING
 
 
 def test_rows_that_the_sink_refuses_go_to_the_dead_letters_alone(

@@ -80,6 +80,7 @@ class Writing:
         records: Records,
         part: Part,
         decode_note: DecodeNote | None = None,
+        part_written: Callable[[], None] = lambda: None,
     ) -> None:
         self._pipeline = pipeline
         self._decode_note = decode_note
@@ -88,6 +89,7 @@ class Writing:
         self._parts = parts
         self._records = records
         self._part = part
+        self._part_written = part_written
         self._split: Splitting | None = None
 
     def run(self, batch: Batch) -> Written:
@@ -127,6 +129,7 @@ class Writing:
     def _write_part(self, part: Batch) -> Written:
         records, lost = self._part(part)
         written = self._write_once(replace(part, rows=self._plan.decoded(records)))
+        self._part_written()
         return replace(written, lost=tuple(lost))
 
     def _may_split(self, batch: Batch) -> bool:

@@ -94,7 +94,11 @@ class BatchLoop:
             parts=self._epoch.parts(),
             records=records,
             part=part,
+            part_written=self._count_part,
         )
+
+    def _count_part(self) -> None:
+        self.progress = replace(self.progress, parts=self.progress.parts + 1)
 
     def stop(self) -> None:
         """Let the running batch finish and no other begin; return when none runs."""

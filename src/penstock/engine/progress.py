@@ -54,6 +54,8 @@ class Progress:
     pipeline: str
     state: State = State.STARTING
     batches: int = 0
+    # How many parts were written of batches that were divided, because a record in them was refused.
+    parts: int = 0
     records: int = 0
     rows: int = 0
     failed: int = 0
@@ -67,6 +69,15 @@ class Progress:
     lag: dict[str, int] = field(default_factory=dict)
     # How often it was started again, by the values of `RestartReason`.
     restart_reasons: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def has_written(self) -> bool:
+        """Return whether anything was written: a batch, or a part of a divided one.
+
+        >>> Progress("p").has_written, Progress("p", parts=1).has_written
+        (False, True)
+        """
+        return bool(self.batches or self.parts)
 
     @property
     def total_lag(self) -> int:

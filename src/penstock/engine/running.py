@@ -320,7 +320,7 @@ class Running:
             return State.STOPPING
         if error:
             return self._state if self._error else State.RETRYING
-        return State.RUNNING if progress.batches else State.STARTING
+        return State.RUNNING if progress.has_written else State.STARTING
 
 
 def pause_before(failures: int, error: PenstockError, restart: Restart) -> float:

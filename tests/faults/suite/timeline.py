@@ -24,7 +24,6 @@ _WORKER = {
     "worker_gone": (),
     "java_started": ("seconds",),
     "spark_started": ("seconds",),
-    "spark_warmed": ("seconds",),
     "store_away": (),
     "store_back": (),
 }
