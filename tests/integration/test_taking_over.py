@@ -122,6 +122,28 @@ def test_a_process_stops_when_another_one_takes_over_and_every_record_is_written
     assert written(definition(sink)) == once_each(range(100))
 
 
+def test_a_batch_that_another_process_noted_at_the_same_moment_does_not_end_the_pipeline(
+    connection: Connection, topic: Any, definition: Any
+) -> None:
+    numbers(connection, topic())
+    made = definition("delta", restart={"wait": "50ms", "limit": 0})
+    with start(made) as running:
+        eventually(lambda: running.progress().rows == len(ALL), timeout=120)
+        (planned,) = Path(made.state).rglob("offsets")
+        last = max(
+            (file for file in planned.iterdir() if file.name.isdigit()),
+            key=lambda file: int(file.name),
+        )
+        text = last.read_text()
+        assert text.count(":30") == 2
+        # As a worker does that was suspended, and wakes up when another one has its lease.
+        (planned / str(int(last.name) + 1)).write_text(text.replace(":30", ":40"))
+        numbers(connection, topic(), range(60, 100))
+        eventually(lambda: running.progress().rows == 100, timeout=120)
+        assert running.progress().restart_reasons == {"worker_lost": 1}
+    assert written(made) == once_each(range(100))
+
+
 @pytest.mark.by_turns
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_lost_state_folder_and_a_clock_that_is_behind_lose_and_double_nothing(

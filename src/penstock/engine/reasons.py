@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from penstock.config.secrets import mask
+from penstock.engine.restart_reason import ContendedError
 from penstock.error_frame import ForeignError
 from penstock.errors import (
     PenstockError,
@@ -64,6 +65,8 @@ _AWAY = (
     "java.net.SocketException",
     "java.net.SocketTimeoutException",
 )
+# What Spark's own log says of a batch that another process planned, or ended, in the meantime.
+_CONTENDED = "CONCURRENT_STREAM_LOG_UPDATE"
 _FROM_SPARK = (PySparkException, Py4JJavaError)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 # An error may quote a whole record; this much of it says enough.
@@ -78,6 +81,11 @@ def failure(error: BaseException, pipeline: str, log: Path | None) -> PenstockEr
     if raised and not isinstance(raised, (ForeignError, RecordError)):
         raised.args = (mask(str(raised)),)
         return raised
+    if any(cause.condition == _CONTENDED for cause in causes_of(error)):
+        return ContendedError(
+            f"another process noted a batch of {pipeline!r} at the same moment, one that was suspended "
+            "for example: the pipeline starts again with what is noted"
+        )
     where = f"; the details are in {log}" if log else ""
     message = mask(f"pipeline {pipeline!r} failed: {reason(error)}{where}")
     return TransientError(message) if is_transient(error) else PipelineFailedError(message)

@@ -28,6 +28,14 @@ class JavaDiedError(PipelineFailedError):
     """The Java process of Spark ended while a pipeline ran in it."""
 
 
+class ContendedError(TransientError):
+    """Another process noted a batch of this epoch at the same moment; the state says how to go on.
+
+    A process that was suspended has noted one when it wakes up, before it sees that it was taken over
+    from. The one that took over starts again with that batch; the other finds that it is not the latest.
+    """
+
+
 def restart_reason(error: PenstockError) -> RestartReason:
     """Return the reason that an error of a pipeline is counted as.
 
@@ -46,6 +54,7 @@ _KINDS = {
     MovedError: RestartReason.TOPICS_CHANGED,
     SchemaChangedError: RestartReason.SCHEMA_CHANGED,
     JavaDiedError: RestartReason.JAVA_DIED,
+    ContendedError: RestartReason.WORKER_LOST,
     TransientError: RestartReason.UNAVAILABLE,
 }
 
