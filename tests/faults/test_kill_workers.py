@@ -1,10 +1,12 @@
 """Workers that are killed, suspended and drained, a store that is restarted: each record is there once.
 
-`PENSTOCK_KILLS=50 python -m pytest tests/faults/test_kill_workers.py -s` is the long form.
+`PENSTOCK_KILLS=50 python -m pytest tests/faults/test_kill_workers.py -s` is the long form. Batches are as
+frequent as can be, which takes all processors; `PENSTOCK_EVERY=3` is the option `every` of the pipelines.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -37,7 +39,7 @@ def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
     postgres: Postgres,
     schema_registry: SchemaRegistry,
 ) -> None:
-    rounds = kills(len(FIRST))
+    rounds, every = kills(len(FIRST)), float(os.environ.get("PENSTOCK_EVERY", "0"))
     dice = random.Random(SEED)
     events = [*FIRST, *(dice.choice(EVENTS) for _ in range(rounds))][:rounds]
     setting = Setting(connection, unique, tmp_path, postgres.url, PASSWORD, schema_registry.url)
@@ -47,7 +49,7 @@ def test_each_record_is_in_each_sink_once_whatever_happens_to_the_workers(
         keys = tmp_path / "keys"
         with (
             ControlStore.at(place, keys, LEASE) as store,
-            Workers(world, store, (place, keys), seed=SEED, postgres=own) as workers,
+            Workers(world, store, (place, keys), seed=SEED, postgres=own, every=every) as workers,
         ):
             with Load(connection, unique, burst=4, values=value) as load:
                 workers.deploy()

@@ -110,10 +110,12 @@ class Workers:
         seed: int,
         postgres: Postgres | None = None,
         count: int = 3,
+        every: float = 0.0,
         report: Callable[[str], None] = print,
     ) -> None:
         self.world, self.store, self._place = world, store, place
         self._postgres = postgres
+        self._every = every
         self.dice = random.Random(seed)
         self._report = report
         self._began = time.monotonic()
@@ -149,7 +151,7 @@ class Workers:
             own.folder.mkdir(parents=True, exist_ok=True)
             given = self.world.definition(sink, "states", definition)
             brokers = {"bootstrap.servers": self.world.setting.connection.brokers}
-            text = yaml.safe_dump({"connection": brokers, **given})
+            text = yaml.safe_dump({"connection": brokers, "every": self._every, **given})
             self._asked(own.name, text)
 
     def _asked(self, name: str, text: str) -> None:
