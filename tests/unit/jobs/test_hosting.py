@@ -68,6 +68,11 @@ def test_two_processes_that_start_at_once_do_not_both_get_the_job(
         for job in outcomes:
             if isinstance(job, Job):
                 job.stop()
+        eventually(lambda: not leases_held(store))
+
+
+def leases_held(store: Store) -> list[str]:
+    return [run.worker for run in store.control.leases.all(["trades"]) if run.worker]
 
 
 @pytest.mark.usefixtures("idle")
