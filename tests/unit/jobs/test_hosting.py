@@ -45,7 +45,7 @@ def test_a_job_that_runs_elsewhere_is_not_taken(store: Store, elsewhere: Store) 
     assert resume_jobs(store) == []
 
 
-# Known: in some runs a start right after a stop is refused in both, or allowed in both one after the other.
+# Known: in some runs a start right after a stop is refused in both, or allowed in both.
 @pytest.mark.flaky(reruns=6)
 @pytest.mark.usefixtures("idle")
 def test_two_processes_that_start_at_once_do_not_both_get_the_job(
