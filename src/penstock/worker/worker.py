@@ -327,8 +327,7 @@ class Worker:
         """Stop a run after its batch and give its lease back; return whether it was running here."""
         run = self.runs.get(name)
         if run is None:
-            with self._step:  # it may have ended just now, and its lease is on its way back
-                return False
+            return False
         run.stop(reason)
         run.wait()
         with self._step:

@@ -49,7 +49,10 @@ class IdleStarting:
     def start(self, row: Any, _lease: Any, _goes_elsewhere: Any = None) -> Idle:
         if type(self).error is not None:
             raise type(self).error
-        return type(self).runs.setdefault(row.name, Idle())
+        runs = type(self).runs
+        if row.name not in runs or runs[row.name].ended.is_set():
+            runs[row.name] = Idle()  # what has ended does not run again
+        return runs[row.name]
 
     def clean(self, _row: Any) -> None:
         return
