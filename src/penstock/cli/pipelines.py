@@ -158,7 +158,14 @@ def setup(
         list[str] | None, typer.Argument(metavar="[GROUP...]", help="Which jars; default: all.")
     ] = None,
 ) -> None:
-    """Download the jars that pipelines and the embedded broker need, once, into the user's cache."""
+    """Download the jars that pipelines and the embedded broker need, once, into the user's cache.
+
+    Without groups it also makes the archive of classes that lets Spark start in half the time.
+    """
     find_java()
     fetch_shown(groups or locked_groups())
     say("all jars are cached")
+    if not groups:
+        from penstock.cli.class_archive import make_class_archive  # noqa: PLC0415
+
+        make_class_archive()

@@ -13,7 +13,16 @@ from pyspark.sql import functions as f
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.claims import Claims, keeps_marks
-from penstock.engine.counting import Failures, Refused, Written, counted, failures_in
+from penstock.engine.counting import (
+    Failures,
+    Refused,
+    Written,
+    aggregated,
+    all_rows,
+    counted,
+    failures_in,
+    has_limit,
+)
 from penstock.engine.dead_letter_batch import write_dead_letters
 from penstock.engine.reasons import refusal
 from penstock.engine.stateful.plan import Plan
@@ -25,7 +34,7 @@ from penstock.pipeline.source_log import Span, spans_in
 from penstock.pipeline.storage import Folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 log = event_logger(__name__)
 
@@ -91,6 +100,8 @@ class Writing:
         self._part = part
         self._part_written = part_written
         self._split: Splitting | None = None
+        # Known after the first batch: the steps are the same for all.
+        self._has_limit: bool | None = None
 
     def run(self, batch: Batch) -> Written:
         """Write the rows, then the bad records; return what became of them."""
@@ -150,25 +161,26 @@ class Writing:
         except Exception as error:
             if refusal(error) is None:
                 raise
-        decoded = batch.rows.agg(*failures_in(), f.count_if(f.col(FAILED).isNull()).alias("rows"))
-        (counts,) = decoded.collect()
+        counts = aggregated(batch.rows, _decoded_counts())
         return Written(counts["rows"], Failures(counts["failed"], counts["fingerprint"]))
 
     def _write(self, batch: Batch, write: Write) -> Written:
-        """Write the good rows; count them and the bad records in the same pass."""
-        decoding = writing = Observation()
-        is_good = f.col(FAILED).isNull()
-        decoded = batch.rows.observe(decoding, *failures_in(), f.count_if(is_good).alias("rows"))
-        rows = decoded.where(is_good).drop(FAILED)
+        """Write the good rows; count them and the bad records in that pass, if it reads them all."""
+        decoding, writing = Observation(), Observation()
+        decoded = batch.rows.observe(decoding, *_decoded_counts())
+        rows = decoded.where(f.col(FAILED).isNull()).drop(FAILED)
         if self._plan.batch:
-            writing = Observation()
             rows = self._plan.after_steps(rows)
-            rows = rows.observe(writing, f.count(f.lit(1)).alias("rows"))
+            if self._has_limit is None:
+                self._has_limit = has_limit(rows)
+            rows = rows.observe(writing, all_rows())
         with named(batch):
             refused = write(replace(batch, rows=rows)) or ()
-        failed, rows_written = counted(decoding), counted(writing)["rows"] - len(refused)
+        seen = None if self._has_limit else counted(decoding)
+        failed = seen or aggregated(batch.rows, _decoded_counts())
+        done = (counted(writing) or aggregated(rows, [all_rows()])) if self._plan.batch else failed
         failures = Failures(failed["failed"], failed["fingerprint"])
-        return Written(rows_written, failures, self._records_of(refused, batch))
+        return Written(done["rows"] - len(refused), failures, self._records_of(refused, batch))
 
     def _records_of(self, rows: Iterable[RefusedRow], batch: Batch) -> tuple[Refused, ...]:
         """Return the records of refused rows, each once, with the reason of its first row."""
@@ -190,6 +202,10 @@ class Writing:
             example=example,
         )
         return example
+
+
+def _decoded_counts() -> list[Column]:
+    return [*failures_in(), f.count_if(f.col(FAILED).isNull()).alias("rows")]
 
 
 def _count(batch: Batch) -> None:

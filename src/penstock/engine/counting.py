@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from penstock.errors import PipelineFailedError
 from penstock.pipeline import FAILED
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
 _DEADLINE = 60.0
 
@@ -64,18 +65,27 @@ def failures_in() -> list[Column]:
     ]
 
 
-def counted(seen: Observation) -> dict[str, Any]:
-    """Return the counts.
+def all_rows() -> Column:
+    """Return the aggregate that counts rows."""
+    return f.count(f.lit(1)).alias("rows")
+
+
+def counted(seen: Observation) -> dict[str, Any] | None:
+    """Return the counts; None where Spark left what is counted out of its plan.
+
+    It does so where it finds, also while it runs, that nothing can come of it: a join with an empty
+    table, a filter that no row passes before a shuffle.
 
     Spark reports them only after an action that it knows; with a sink that writes in another way this
     would wait forever, so there is a deadline.
     """
-    counts: list[dict[str, Any]] = []
+    counts: list[dict[str, Any] | None] = []
     lost: list[Exception] = []
 
     def ask() -> None:
         try:
-            counts.append(seen.get)
+            java: Any = seen._jo
+            counts.append(seen.get if java.getRow().length() else None)
         except Exception as error:  # the Java process is gone: raised where it is waited for
             lost.append(error)
 
@@ -89,3 +99,15 @@ def counted(seen: Observation) -> dict[str, Any]:
             "the sink returned without writing its rows in one Spark action, so they cannot be counted"
         )
     return counts[0]
+
+
+def aggregated(rows: DataFrame, aggregates: Sequence[Column]) -> dict[str, Any]:
+    """Return counts by a pass of their own: those of the writing pass are not there, or not whole."""
+    (counts,) = rows.agg(*aggregates).collect()
+    return dict(counts.asDict())
+
+
+def has_limit(rows: DataFrame) -> bool:
+    """Return whether Spark may stop reading before the end, so that what was counted below is not all."""
+    executed: Any = rows._jdf.queryExecution()
+    return "Limit" in executed.analyzed().toString()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
 
-from penstock.engine.counting import Failures, Written, counted, failures_in
+from penstock.engine.counting import Failures, Written, aggregated, counted, failures_in
 from penstock.engine.stateful.plan import plan_of
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import CLAIMED, FAILED, Batch, Decode, Pipeline, Ranges, Reading, Writer
@@ -108,9 +108,7 @@ def write_bad_records(parts: Sequence[DataFrame], batch: Batch, writer: Writer) 
 
     `failed` and `fingerprint` are of those that did not decode, `others` counts all the rest.
     """
-    seen = Observation()
-    bad = reduce(DataFrame.unionByName, parts).observe(
-        seen,
+    counts = [
         *failures_in(),
         f.count_if(f.col("stage") != "decode").alias("others"),
         # The last one in the order of offsets, however the records are spread over partitions.
@@ -118,11 +116,13 @@ def write_bad_records(parts: Sequence[DataFrame], batch: Batch, writer: Writer) 
             f.concat_ws(": ", _place(), "error_type", "error"),
             f.struct("offset", "topic", "partition"),
         ).alias("example"),
-    )
+    ]
+    seen, found = Observation(), reduce(DataFrame.unionByName, parts)
+    bad = found.observe(seen, *counts)
     is_topic = writer.sink.record_store(batch.connection) is not None
     rows = _for_topic(bad, batch) if is_topic else _for_table(bad, batch, writer.sink.takes_nul)
     writer.write(replace(batch, rows=rows, pipeline=dead_letters_of(batch.pipeline)))
-    return counted(seen)
+    return counted(seen) or aggregated(found, counts)
 
 
 def undecoded(records: DataFrame, decode: Decode, failures: Failures) -> Iterator[DataFrame]:

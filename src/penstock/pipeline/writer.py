@@ -101,6 +101,9 @@ class Writer(ABC, Generic[S_co]):
     def write(self, batch: Batch) -> Sequence[RefusedRow] | None:
         """Write the rows; return only when they are safe.
 
+        The first Spark action reads all rows: records are counted as they pass by, and those behind the
+        last row that it reads would not be.
+
         A sink that `names_refused` rows returns those that the target refused, if there are any: all
         others are written.
 

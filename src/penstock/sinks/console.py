@@ -28,6 +28,8 @@ class ConsoleSink(Sink):
 class _Printer(Writer[ConsoleSink]):
     def write(self, batch: Batch) -> None:
         """Print the first rows."""
+        # All rows first: the records of a batch are counted as they pass by.
+        batch.rows.write.format("noop").mode("overwrite").save()
         shown = batch.rows.limit(self.sink.rows).toArrow()
         # What a record says must neither steer the terminal nor be taken for rich's own marks.
         columns = [Column(Text(printable(name))) for name in shown.column_names]

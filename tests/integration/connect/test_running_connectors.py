@@ -24,6 +24,7 @@ from penstock.formats.connect import INT32, INT64, STRING, Schema, SchemaBuilder
 from penstock.formats.connect.json_schemas import to_document
 from penstock.kafka import Producer
 from penstock.pipeline import Pipeline
+from penstock.sinks.connect_errors.error_report import MOST
 from penstock.testing import eventually, fill, read_all
 
 JSON = {"value.converter": "JsonConverter"}
@@ -364,3 +365,28 @@ def test_a_source_reads_tables_that_are_created_later(
         create("items", 7, 8)
         eventually(lambda: ids("items") == [7, 8], timeout=180)
     assert ids("orders") == [1]
+
+
+@pytest.mark.parametrize("queue", ["queue", ""], ids=["queue", "no queue"])
+def test_more_bad_records_than_are_listed_in_the_log(
+    connection: Connection, unique: str, tmp_path: Path, definition: Any, caplog: Any, queue: str
+) -> None:
+    count = MOST + 500
+    fill(connection, unique, [b"\xffbad!"] * count)
+    config = {
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out"),
+        "topics": unique,
+        "value.converter": "IntegerConverter",
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        **({"errors.deadletterqueue.topic.name": f"{unique}.{queue}"} if queue else {}),
+        **({"errors.deadletterqueue.topic.replication.factor": "1"} if queue else {}),
+    }
+    with imports.start(definition(config), once=True) as running:
+        assert running.wait(240)
+        assert running.progress().failed == count
+    logged = [record for record in caplog.records if record.message == "connect_error"]
+    assert len(logged) == MOST
+    if queue:
+        assert len(read_all(connection, f"{unique}.{queue}")) == count

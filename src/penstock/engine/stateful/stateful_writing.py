@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
-from pyspark.sql import functions as f
 
 from penstock.config.logs import event_logger
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.claims import Claims
-from penstock.engine.counting import Failures, Written, counted
+from penstock.engine.counting import Failures, Written, aggregated, all_rows, counted
 from penstock.engine.dead_letter_batch import require_the_same, undecoded, write_bad_records
 from penstock.engine.loop import LaunchedQuery
 from penstock.engine.reasons import refusal
@@ -62,9 +61,10 @@ class StatefulWriting:
         known = self._claims.has(batch)
         for step in () if known else self._plan.batch:
             rows = step.apply(rows)
-        counted_rows = rows.observe(counting, f.count(f.lit(1)).alias("rows"))
+        counted_rows = rows.observe(counting, all_rows())
         self._write(replace(batch, rows=counted_rows), known)
-        written = Written(counted(counting)["rows"], Failures())
+        counts = counted(counting) or aggregated(rows, [all_rows()])
+        written = Written(counts["rows"], Failures())
         bad, failures = self._bad(batch)
         return self._write_bad(batch, written, bad, failures) if bad else written
 

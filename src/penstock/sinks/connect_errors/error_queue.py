@@ -47,11 +47,11 @@ class QueueWriter(RecordWriter):
         self._errors = errors
 
     def write(self, batch: Batch) -> None:
-        """Send the records, and log them where that is asked for."""
+        """Send the records, then log them where that is asked for."""
         failures = _described(batch.rows)
-        self._errors.reporter().report(failures)
         rows = self._with_context(failures) if self._errors.context else batch.rows
-        super().write(replace(batch, rows=rows))
+        super().write(replace(batch, rows=rows))  # first: they are counted as they pass by
+        self._errors.reporter().report(failures)
 
     def create_topic(self, admin: Admin, topic: str) -> None:
         """Make the queue, with as many copies as are asked for, or as there are brokers."""

@@ -20,10 +20,11 @@ class WithoutQueue(Writer["ConnectErrors"]):
 
     def write(self, batch: Batch) -> None:
         """Log the records; raise the first one where none is tolerated."""
+        if self.sink.tolerance == "all":
+            # First: they are counted as they pass by.
+            batch.rows.write.format("noop").mode("overwrite").save()
         self.sink.reporter().report(batch.rows)
         if self.sink.tolerance == "all":
-            # They are counted as they pass by.
-            batch.rows.write.format("noop").mode("overwrite").save()
             return
         first = batch.rows.orderBy("topic", "partition", "offset").limit(1)
         for row in first.toArrow().to_pylist():
