@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -78,10 +77,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config, "workerinput"
     ):
         os.environ[TURN] = str(date.today().toordinal())
-        command = [sys.executable, "-m", "tests.services.class_archive"]
+        # Without the archive of classes each start of Spark takes more than twice as much CPU time.
+        command = [sys.executable, "-m", "penstock", "setup"]
         done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
         if done.returncode:
-            raise pytest.UsageError(f"Java's class archives could not be written: {done.stderr}")
+            raise pytest.UsageError(f"'penstock setup' failed: {done.stderr}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -100,16 +100,26 @@ def _take_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get(VARIANTS) == "all":
         return
     turn = int(os.environ[TURN])
-    turns = [each.nodeid.partition("[")[0] for each in items if each.get_closest_marker("by_turns")]
-    counts, numbers = Counter(turns), Counter[str]()
+    members: dict[str, list[str]] = {}
+    for item in items:
+        group, member = _turn_of(item)
+        if member not in members.setdefault(group, []):
+            members[group].append(member)
     kept, left = [], []
     for item in items:
-        name = item.nodeid.partition("[")[0]
-        of = min(counts[name], 3) or 1
-        (kept if numbers[name] % of == turn % of else left).append(item)
-        numbers[name] += 1
+        group, member = _turn_of(item)
+        of = min(len(members[group]), 3)
+        (kept if members[group].index(member) % of == turn % of else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+def _turn_of(item: pytest.Item) -> tuple[str, str]:
+    """Return the group of tests that take turns, and which of its members a test is or belongs to."""
+    marker = item.get_closest_marker("by_turns")
+    if marker is None:
+        return item.nodeid, item.nodeid
+    return (marker.args[0], str(item.path)) if marker.args else (item.nodeid.partition("[")[0], item.nodeid)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -29,7 +29,7 @@ ROWS, MORE = 4000, 50
 # Seconds for one step, which a machine with many other programs needs.
 _LIMIT = 900.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(3600)]
 
 
 class MortalDatabase(DatabaseImport):

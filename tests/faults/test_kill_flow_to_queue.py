@@ -42,7 +42,7 @@ steps:
         {{url: "{url}", password: "{password}", routing_key: {name}, message_id: "${{payload.n}}"}}
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(3000)]
 
 
 def test_no_message_is_lost_by_kills_of_the_process_and_of_its_workers(

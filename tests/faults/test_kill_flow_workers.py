@@ -27,7 +27,7 @@ from penstock.testing import eventually, read_all
 KILLS = kills(2)
 EACH = 400
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(1800)]
 
 
 def definition(name: str, connection: Connection, rabbitmq: RabbitMq) -> str:

@@ -25,7 +25,7 @@ KILLS = kills(4)
 TOP = 3
 MOMENTS = ("opened", "sent", "taken", "settled")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(600)]
 
 
 class MortalMetric(Metric):

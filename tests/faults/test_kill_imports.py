@@ -27,7 +27,7 @@ KILLS = kills(8)
 PARTS = "abc"
 MOMENTS = ("opened", "sent", "taken", "settled")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(1200)]
 
 
 class MortalImport(CountingImport):

@@ -35,7 +35,7 @@ from penstock.testing import eventually, fill, read_all
 
 KILLS = kills(6)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(900)]
 # Processes that begin with everything imported: a kill costs a moment, not a start of Python.
 _processes = get_context("forkserver")
 _processes.set_forkserver_preload(["penstock.imports.part_task", "penstock.sinks.jms.jms_outlet"])

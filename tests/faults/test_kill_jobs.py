@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 KILLS = 2
 PATIENCE = 240.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(1200)]
 
 
 class Process:

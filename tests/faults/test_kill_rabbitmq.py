@@ -39,7 +39,7 @@ KILLS = kills(6)
 READING = ("opened", "sent", "taken", "committed", "settled")
 WRITING = ("opened", "half", "sent")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(900)]
 
 
 def die(folder: Path, moment: str) -> None:
