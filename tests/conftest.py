@@ -119,7 +119,9 @@ def _turn_of(item: pytest.Item) -> tuple[str, str]:
     marker = item.get_closest_marker("by_turns")
     if marker is None:
         return item.nodeid, item.nodeid
-    return (marker.args[0], str(item.path)) if marker.args else (item.nodeid.partition("[")[0], item.nodeid)
+    if marker.args:
+        return marker.args[0], str(item.path)
+    return item.nodeid.partition("[")[0], item.nodeid
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -41,7 +41,11 @@ BAD = 97
 # For what takes seconds on a machine without other work.
 PATIENCE = 400.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(1200 + 120 * KILLS)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.by_turns("kills"),
+    pytest.mark.timeout(1200 + 120 * KILLS),
+]
 
 
 def die(folder: Path, moment: str) -> None:

@@ -28,7 +28,11 @@ PATIENCE = 240.0
 # A batch of the last day of trades makes all windows before it final.
 FINAL = 7 * 24 * 3600
 
-pytestmark = [pytest.mark.slow, pytest.mark.by_turns("kills"), pytest.mark.timeout(600 + 120 * KILLS)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.by_turns("kills"),
+    pytest.mark.timeout(600 + 120 * KILLS),
+]
 
 
 def windows(folder: Path) -> list[tuple[Any, ...]]:

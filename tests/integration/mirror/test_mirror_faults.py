@@ -119,9 +119,12 @@ def test_every_record_is_copied_once_and_no_group_misses_one_after_kills_at_ever
             eventually(lambda token=token: not token.exists(), timeout=120)
             moments += translations(connection, f"{unique}-g", f"copy.{unique}")
         caught_up(east, unique, connection, f"copy.{unique}")
+        # On a busy machine offsets may have been translated only now.
+        moments += eventually(
+            lambda: translations(connection, f"{unique}-g", f"copy.{unique}"), timeout=120
+        )
         assert running.is_active
     assert is_mirrored(east, unique, connection, f"copy.{unique}")
-    assert moments
     assert missed(moments, east, unique, connection, f"copy.{unique}") == []
     print(f"mirror: {KILLS} kills, {until} records, none lost, none twice; {len(moments)} offsets")
 
