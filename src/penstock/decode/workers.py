@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TOMBSTONE = "tombstone"
+# Bytes of an error and its type: they are headers of a dead letter, which has room for 64 KiB of them.
+_LONGEST, _LONGEST_TYPE = 10_000, 500
 Metadata = Literal["topic", "partition", "offset", "timestamp", "key", "headers", "tombstone"]
 
 
@@ -191,11 +193,22 @@ def _rows(
         yield pa.RecordBatch.from_arrays([*empty, marks], names)
 
 
+def _bounded(text: str, most: int) -> str:
+    r"""Return a text of at most so many bytes in UTF-8: a parser's error may quote a whole record.
+
+    >>> _bounded("side \ud800, side \u00fc", 18)
+    'side \\ud800, side '
+    """
+    return text[:most].encode("utf-8", "backslashreplace")[:most].decode("utf-8", "ignore")
+
+
 def _failed(failures: Sequence[Failure], batch: pa.RecordBatch) -> pa.RecordBatch:
     taken = batch.take(pa.array([failure.index for failure in failures], pa.int64()))
     errors = [
-        pa.array([failure.error_type for failure in failures], pa.string()),
-        pa.array([failure.message for failure in failures], pa.string()),
+        pa.array(
+            [_bounded(failure.error_type, _LONGEST_TYPE) for failure in failures], pa.string()
+        ),
+        pa.array([_bounded(failure.message, _LONGEST) for failure in failures], pa.string()),
         _fingerprints(failures, batch),
     ]
     names = [*batch.schema.names, "error_type", "error", FAILED]

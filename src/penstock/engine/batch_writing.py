@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from penstock.engine.counting import (
     all_rows,
     counted,
     failures_in,
-    has_limit,
 )
 from penstock.engine.dead_letter_batch import write_dead_letters
 from penstock.engine.reasons import refusal
@@ -30,6 +30,7 @@ from penstock.engine.topic_watcher import Loss
 from penstock.engine.turns import named
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import FAILED, Batch, Decode, Delivery, Pipeline, RefusedRow
+from penstock.pipeline.computed_rows import computed, reads_once
 from penstock.pipeline.source_log import Span, spans_in
 from penstock.pipeline.storage import Folder
 
@@ -101,7 +102,7 @@ class Writing:
         self._part_written = part_written
         self._split: Splitting | None = None
         # Known after the first batch: the steps are the same for all.
-        self._has_limit: bool | None = None
+        self._reads_once: bool | None = None
 
     def run(self, batch: Batch) -> Written:
         """Write the rows, then the bad records; return what became of them."""
@@ -165,22 +166,29 @@ class Writing:
         return Written(counts["rows"], Failures(counts["failed"], counts["fingerprint"]))
 
     def _write(self, batch: Batch, write: Write) -> Written:
-        """Write the good rows; count them and the bad records in that pass, if it reads them all."""
+        """Write the good rows; count them and the bad records in the same pass."""
         decoding, writing = Observation(), Observation()
         decoded = batch.rows.observe(decoding, *_decoded_counts())
         rows = decoded.where(f.col(FAILED).isNull()).drop(FAILED)
-        if self._plan.batch:
-            rows = self._plan.after_steps(rows)
-            if self._has_limit is None:
-                self._has_limit = has_limit(rows)
-            rows = rows.observe(writing, all_rows())
-        with named(batch):
+        with named(batch), ExitStack() as stack:
+            if self._plan.batch:
+                rows = self._after_steps(rows, stack).observe(writing, all_rows())
             refused = write(replace(batch, rows=rows)) or ()
-        seen = None if self._has_limit else counted(decoding)
-        failed = seen or aggregated(batch.rows, _decoded_counts())
-        done = (counted(writing) or aggregated(rows, [all_rows()])) if self._plan.batch else failed
+            failed = counted(decoding) or aggregated(batch.rows, _decoded_counts())
+            done = failed
+            if self._plan.batch:
+                done = counted(writing) or aggregated(rows, [all_rows()])
         failures = Failures(failed["failed"], failed["fingerprint"])
         return Written(done["rows"] - len(refused), failures, self._records_of(refused, batch))
+
+    def _after_steps(self, rows: DataFrame, stack: ExitStack) -> DataFrame:
+        """Return what the steps make of rows, which are computed first unless they are read once."""
+        made = self._plan.after_steps(rows)
+        if self._reads_once is None:
+            self._reads_once = reads_once(made)
+        if self._reads_once:
+            return made
+        return self._plan.after_steps(stack.enter_context(computed(rows)))
 
     def _records_of(self, rows: Iterable[RefusedRow], batch: Batch) -> tuple[Refused, ...]:
         """Return the records of refused rows, each once, with the reason of its first row."""

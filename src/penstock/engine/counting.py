@@ -105,9 +105,3 @@ def aggregated(rows: DataFrame, aggregates: Sequence[Column]) -> dict[str, Any]:
     """Return counts by a pass of their own: those of the writing pass are not there, or not whole."""
     (counts,) = rows.agg(*aggregates).collect()
     return dict(counts.asDict())
-
-
-def has_limit(rows: DataFrame) -> bool:
-    """Return whether Spark may stop reading before the end, so that what was counted below is not all."""
-    executed: Any = rows._jdf.queryExecution()
-    return "Limit" in executed.analyzed().toString()

@@ -65,6 +65,14 @@ _AWAY = (
     "java.net.SocketException",
     "java.net.SocketTimeoutException",
 )
+# What values cause, with other SQL states than such errors have, or none.
+_CONDITIONS = (
+    "DUPLICATED_MAP_KEY",
+    "COLLECTION_SIZE_LIMIT_EXCEEDED",
+    "_LEGACY_ERROR_TEMP_2128",  # arrays of keys and of values with different lengths
+    "_LEGACY_ERROR_TEMP_2176",  # an array of too many
+)
+_OF_VALUES = ("java.lang.ArithmeticException", "java.time.DateTimeException")
 # What Spark's own log says of a batch that another process planned, or ended, in the meantime.
 _CONTENDED = "CONCURRENT_STREAM_LOG_UPDATE"
 _FROM_SPARK = (PySparkException, Py4JJavaError)
@@ -141,14 +149,18 @@ def _refused(causes: Sequence[Cause]) -> tuple[str, str, str] | None:
         if raised and not isinstance(raised, ForeignError):
             return None
         if _is_of_the_row(cause):
-            return "step", cause.condition, _text(_without_marks(cause))
+            return "step", cause.condition or cause.name, _text(_without_marks(cause))
     return None
 
 
 def _is_of_the_row(cause: Cause) -> bool:
-    """Return whether a value is wrong by SQL state (a cast, an overflow), or by `raise_error`."""
+    """Return whether a value is wrong: by SQL state (a cast, an overflow), by `raise_error`, or by class.
+
+    Some functions raise what Java's own arithmetic and dates do, without a condition.
+    """
     value = cause.sqlstate.startswith("22") and not cause.condition.startswith("KAFKA_")
-    return value or cause.sqlstate == "P0001"
+    plain = not cause.condition and cause.is_a(*_OF_VALUES)
+    return value or plain or cause.sqlstate == "P0001" or cause.condition.startswith(_CONDITIONS)
 
 
 def _without_marks(cause: Cause) -> str:

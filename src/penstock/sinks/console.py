@@ -11,6 +11,7 @@ from rich.text import Text
 
 from penstock.config.printable import printable
 from penstock.pipeline import Batch, Opening, Sink, Writer
+from penstock.pipeline.computed_rows import computed
 
 
 class ConsoleSink(Sink):
@@ -28,9 +29,8 @@ class ConsoleSink(Sink):
 class _Printer(Writer[ConsoleSink]):
     def write(self, batch: Batch) -> None:
         """Print the first rows."""
-        # All rows first: the records of a batch are counted as they pass by.
-        batch.rows.write.format("noop").mode("overwrite").save()
-        shown = batch.rows.limit(self.sink.rows).toArrow()
+        with computed(batch.rows) as rows:  # all of them: records are counted as they pass by
+            shown = rows.limit(self.sink.rows).toArrow()
         # What a record says must neither steer the terminal nor be taken for rich's own marks.
         columns = [Column(Text(printable(name))) for name in shown.column_names]
         table = Table(*columns, title=f"{batch.pipeline}, batch {batch.id}")

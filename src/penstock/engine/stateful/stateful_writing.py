@@ -7,6 +7,7 @@ refuses does not become a dead letter; the pipeline fails with the sink's messag
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from penstock.engine.stateful.late_rows import late_records
 from penstock.engine.stateful.plan import Branch, Plan
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import Batch, Pipeline
+from penstock.pipeline.computed_rows import computed, reads_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,20 +55,32 @@ class StatefulWriting:
         self._epoch = epoch
         self._query = query
         self._records = records
+        # Known after the first batch: the steps are the same for all.
+        self._reads_once: bool | None = None
 
     def run(self, batch: Batch) -> Written:
         """Write the rows, then the bad records; return what became of them."""
         counting = Observation()
-        rows = batch.rows
         known = self._claims.has(batch)
-        for step in () if known else self._plan.batch:
-            rows = step.apply(rows)
-        counted_rows = rows.observe(counting, all_rows())
-        self._write(replace(batch, rows=counted_rows), known)
-        counts = counted(counting) or aggregated(rows, [all_rows()])
+        with ExitStack() as stack:
+            rows = batch.rows if known else self._after_steps(batch.rows, stack)
+            counted_rows = rows.observe(counting, all_rows())
+            self._write(replace(batch, rows=counted_rows), known)
+            counts = counted(counting) or aggregated(rows, [all_rows()])
         written = Written(counts["rows"], Failures())
         bad, failures = self._bad(batch)
         return self._write_bad(batch, written, bad, failures) if bad else written
+
+    def _after_steps(self, rows: DataFrame, stack: ExitStack) -> DataFrame:
+        """Return what the steps make of rows: computed first where these would not be read to the end.
+
+        The state of a task that does not come to its end is not kept.
+        """
+        if self._reads_once is None:
+            observed = rows.observe(Observation(), all_rows())
+            self._reads_once = reads_once(self._plan.after_steps(observed))
+        once = self._reads_once
+        return self._plan.after_steps(rows if once else stack.enter_context(computed(rows)))
 
     def _write(self, batch: Batch, known: bool) -> None:
         if known:  # the state advances with the rows, and the sink has them

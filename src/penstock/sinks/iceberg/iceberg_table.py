@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import TransientError
 from penstock.pipeline import Batch, LastWrite, Mark, is_repetition
+from penstock.pipeline.computed_rows import computed
 from penstock.pipeline.java_errors import causes_of
 from penstock.sinks.fencing import claimed, covered_text, write_of
 from penstock.sinks.iceberg.partitions import Partition
@@ -85,8 +86,20 @@ class IcebergTable(LakeTable):
         self._committed(lambda changes: _publish(changes, batch))
 
     def append(self, rows: DataFrame) -> None:
-        """Add rows."""
-        rows.writeTo(self.sql).append()
+        """Add rows.
+
+        Where the table has an order Spark reads the rows first for a sample, and would count them twice.
+        """
+        if not self._is_ordered():
+            rows.writeTo(self.sql).append()
+            return
+        with computed(rows) as kept:
+            kept.writeTo(self.sql).append()
+
+    def _is_ordered(self) -> bool:
+        table = self._loaded()
+        by_range = table.properties().get("write.distribution-mode") == "range"
+        return by_range or bool(table.sortOrder().isSorted())
 
     def compact(self, keep: float | None) -> None:
         """Join small files; remove snapshots that are older, and what only they need."""

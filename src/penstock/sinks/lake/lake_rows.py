@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -74,17 +72,6 @@ def _column(given: StructField, wanted: StructField) -> Column:
     if given.dataType.simpleString() != wanted.dataType.simpleString():
         column = column.cast(wanted.dataType)
     return column.alias(wanted.name)
-
-
-@contextmanager
-def computed(rows: DataFrame) -> Iterator[DataFrame]:
-    """Compute rows once and cache them, in memory or on disk, within the context."""
-    kept = rows.localCheckpoint()
-    try:
-        yield kept
-    finally:
-        plan: Any = kept._jdf.logicalPlan()
-        plan.rdd().unpersist(False)
 
 
 def merge(

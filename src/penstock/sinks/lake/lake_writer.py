@@ -14,9 +14,10 @@ from pyspark.sql.types import StructType
 from penstock.config.logs import event_logger
 from penstock.errors import ConfigError, TransientError, nearest
 from penstock.pipeline import Batch, Delivery, LastWrite, Opening, Writer, is_repetition
+from penstock.pipeline.computed_rows import computed
 from penstock.sinks.evolution import evolution
 from penstock.sinks.lake.lake_failures import lake_errors
-from penstock.sinks.lake.lake_rows import computed, fitted, merge, need_columns
+from penstock.sinks.lake.lake_rows import fitted, merge, need_columns
 from penstock.sinks.lake.lake_table import LakeTable
 
 if TYPE_CHECKING:
