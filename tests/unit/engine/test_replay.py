@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.dead_letters.letter import IMPORTED, UNREADABLE, DeadLetter
-from penstock.engine.dead_letters.replay import _edited, _rounds, replay
+from penstock.engine.dead_letters.replaying import _edited, _rounds, replay
 from penstock.engine.dead_letters.replay_lock import alone
 from penstock.engine.dead_letters.replay_write import _as_record, _mark
 from penstock.engine.dead_letters.replays import Replayed

@@ -12,7 +12,7 @@ from penstock.lazy_imports import loads_late
 if TYPE_CHECKING:
     from penstock.engine.dead_letters.dead_letter_store import DeadLetterStore as DeadLetterStore
     from penstock.engine.dead_letters.letter import DeadLetter as DeadLetter
-    from penstock.engine.dead_letters.replay import replay as replay
+    from penstock.engine.dead_letters.replaying import replay as replay
     from penstock.engine.dead_letters.replay_lock import alone as alone
     from penstock.engine.dead_letters.replays import Replayed as Replayed
 
@@ -21,7 +21,7 @@ _PLACES = {
     "DeadLetterStore": "dead_letter_store",
     "Replayed": "replays",
     "alone": "replay_lock",
-    "replay": "replay",
+    "replay": "replaying",
 }
 __all__ = [*_PLACES]  # noqa: PLE0604
 __getattr__ = loads_late(__name__, _PLACES)
