@@ -164,6 +164,20 @@ def test_rows_in_the_order_of_a_key_are_cut_when_a_transaction_is_old(
     assert [len(rows) for rows in kafka.transactions if rows] == [4, 4, 4, 4]
 
 
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("options", [{}, {"query": "SELECT * FROM t"}])
+def test_a_slow_load_without_a_key_is_one_transaction_and_ends(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, options: dict[str, Any]
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER)")
+    insert(database, [(n,) for n in range(9)])
+    with system(tmp_path, mode="bulk", **options) as found:
+        kafka.read_all(found)
+
+    assert [sorted(row["n"] for row in rows) for rows in kafka.transactions] == [[*range(9)]]
+    assert [each["finished"] for each in kafka.known.positions.values()] == [True]
+
+
 def test_a_transaction_that_may_not_be_cut_has_the_longest_time_that_brokers_allow(
     tmp_path: Path, database: sqlite3.Connection, kafka: Committed
 ) -> None:
