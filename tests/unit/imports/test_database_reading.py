@@ -9,12 +9,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from penstock import Connection
+from penstock.encode.format_options import JSON_FORMAT
+from penstock.errors import ConfigError
 from penstock.imports import part_opening, part_task
 from penstock.imports.database import sqlite_client
 from penstock.imports.database.database_import import DatabaseImport
+from penstock.imports.database.record_building import RecordBuilder
+from penstock.imports.database.table_range import Rows, SourceColumn
 from penstock.imports.part_task import Errand, run
 from penstock.imports.positions import Known
 from penstock.pipeline.importing import Part, Position, System, key_of
@@ -61,8 +66,12 @@ class Committed:
     def read(self, *_: object, **_more: object) -> Known:
         return self.known
 
+    @property
+    def rows(self) -> list[Any]:
+        return [row for rows in self.transactions for row in rows]
+
     def column(self, name: str) -> list[Any]:
-        return [row[name] for rows in self.transactions for row in rows]
+        return [row[name] for row in self.rows]
 
     def read_part(self, part: Part, most: int = 1000) -> Position | None:
         """Read a part to its end by tasks that end after each transaction; return its position."""
@@ -187,3 +196,40 @@ def test_a_transaction_that_may_not_be_cut_has_the_longest_time_that_brokers_all
         kafka.read_all(found)
 
     assert {each["transaction.timeout.ms"] for each in kafka.settings} == {900_000}
+
+
+@pytest.mark.parametrize("declared", ["TEXT", ""])
+def test_a_text_that_is_not_utf8_costs_its_row_only(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, declared: str
+) -> None:
+    database.execute(f"CREATE TABLE t (n INTEGER PRIMARY KEY, name {declared})")
+    insert(database, [(n, f"caf\u00e9 {n}") for n in range(5)])
+    database.execute("UPDATE t SET name = CAST(X'636166e9' AS TEXT) WHERE n = 2")
+    with system(tmp_path, **INCREMENTING) as found:
+        kafka.read_all(found)
+
+    assert kafka.rows == [{"n": n, "name": f"caf\u00e9 {n}"} for n in (0, 1, 3, 4)]
+    assert kafka.letters == [{"n": 2, "name": "636166e9"}]
+
+
+def test_a_value_that_is_no_text_is_never_a_position(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER, at TEXT)")
+    insert(database, [(1, "2024-01-01 00:00:00")])
+    database.execute("INSERT INTO t VALUES (2, CAST(X'ff' AS TEXT))")
+    with (
+        system(tmp_path, **TIMESTAMP) as found,
+        pytest.raises(ConfigError, match=r"'at', which orders the rows, .* neither a number nor a"),
+    ):
+        found.pending({})
+
+
+def test_a_bad_row_with_a_number_beyond_64_bits_is_shown_as_it_is() -> None:
+    columns = [SourceColumn("n", pa.int64(), lambda values: pa.array(values, pa.int64()))]
+    builder = RecordBuilder(columns, [], {"value": JSON_FORMAT}, "into")
+
+    records, bad = builder.records(Rows([[1, 2**70, 3]], 3))
+
+    assert records.column("value").to_pylist() == [b'{"n":1}', b'{"n":3}']
+    assert [json.loads(each.value or b"") for each in bad] == [{"n": 2**70}]
