@@ -233,3 +233,21 @@ def test_a_bad_row_with_a_number_beyond_64_bits_is_shown_as_it_is() -> None:
 
     assert records.column("value").to_pylist() == [b'{"n":1}', b'{"n":3}']
     assert [json.loads(each.value or b"") for each in bad] == [{"n": 2**70}]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "sqlite+pysqlite"])
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_rows_without_a_number_after_their_time_are_not_read_and_hold_nothing_up(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, kind: str, most: int
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER, at TIMESTAMP, name TEXT)")
+    first, second = "2024-01-01 00:00:00.000000", "2024-01-02 00:00:00.000000"
+    insert(database, [(None, first, "a"), (1, first, "b"), (None, first, "c"), (2, first, "d")])
+    insert(database, [(3, None, "e"), (None, second, "f"), (4, second, "g"), (None, second, "h")])
+    url = f"{kind}:///{tmp_path}/shop.db"
+    with system(tmp_path, **BOTH, url=url, delay=0) as found:
+        kafka.read_all(found, most)
+
+        assert [row["name"] for row in kafka.rows] == ["b", "d", "g"]
+        # There is nothing to read again and again.
+        assert found.pending(kafka.known.positions) == []
