@@ -1,6 +1,7 @@
 """Ends transactions of tasks that were killed between the last record and the commit.
 
-No one sees a position after them, of whatever import, until Kafka ends them after two minutes.
+No one sees a position after them, of whatever import, until Kafka ends them after two minutes,
+or 15 where a database was read.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from penstock.kafka.producing.record_transaction import Transaction
 if TYPE_CHECKING:
     from penstock.imports.part_task import Errand
 
-# A part that is slow to read may take this long for one transaction. Where a task was killed, the next
+# A part that is slow to read may take this long for one transaction, if it does not say that it needs
+# longer (`Part.producer`). Where a task was killed, the next
 # one of its part ends its transaction at once.
 _SETTINGS = {
     "transaction.timeout.ms": 120_000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from penstock.kafka.producing.plain_records import PlainRecords
 from penstock.kafka.producing.record_transaction import AROUND, Transaction
 from penstock.pipeline.importing import BadRecord, Part, Portion, Position, Reader, key_of
 
-# No portion is added to a transaction that is older than this, in seconds.
+# No portion is added to a transaction that is older than this, in seconds, where it may end.
 _LONGEST = 60.0
 # What librdkafka puts together by default, in bytes.
 _LARGEST_BATCH = 1_000_000
@@ -120,7 +121,7 @@ def _write(errand: Errand, transaction: Transaction, reader: Reader, outcome: Ou
         records += taken.records.num_rows
         last = taken.position
         bad += taken.bad
-        if time.monotonic() - began > _LONGEST:
+        if taken.may_end and time.monotonic() - began > _LONGEST:
             break  # the next task goes on here
     if last is None:
         return False
@@ -166,8 +167,8 @@ def fitting(taken: Portion, largest: int) -> Portion:
     ]
     fits = [size <= largest for size in sizes]
     if isinstance(taken.records, PlainRecords):
-        return Portion(taken.records.filter(fits), taken.position, (*taken.bad, *bad))
-    return Portion(taken.records.filter(pa.array(fits)), taken.position, (*taken.bad, *bad))
+        return replace(taken, records=taken.records.filter(fits), bad=(*taken.bad, *bad))
+    return replace(taken, records=taken.records.filter(pa.array(fits)), bad=(*taken.bad, *bad))
 
 
 def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:

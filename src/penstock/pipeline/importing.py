@@ -67,11 +67,15 @@ class Portion:
     The columns of `records`: `value` (bytes) and, where a system has them, `key` (bytes), `headers`,
     `timestamp` (milliseconds since 1970), `partition`, `topic`. Values and keys alone need no columns,
     and neither do the `Copies` of records that come from Kafka itself.
+
+    `may_end` is False where reading cannot go on after exactly these records: the next portion is in the
+    same transaction, however long that takes.
     """
 
     records: pa.RecordBatch | PlainRecords | Copies
     position: Position
     bad: tuple[BadRecord, ...] = ()
+    may_end: bool = True
 
     @classmethod
     def of(

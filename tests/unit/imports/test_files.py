@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import ConfigError, DefinitionError, TransientError
-from penstock.imports.files import FilesImport
+from penstock.imports.files import FilesImport, file_contents
 from penstock.imports.files.watched_file import WatchedFile
 from penstock.pipeline import Pipeline
 from penstock.pipeline.importing import BadRecord, Position, UnreadableError, key_of
@@ -355,6 +355,51 @@ def test_a_content_that_is_not_of_the_format_is_one_bad_record(
     assert len(files.bad) == 1
     assert files.round() == [] and len(files.bad) == 1
     assert files.system.pending(files.positions) == []
+
+
+@pytest.mark.parametrize("form", ["whole", "json_array"])
+def test_a_file_that_is_too_large_to_be_read_as_a_whole_is_one_bad_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(file_contents, "_LARGEST", 2**20)
+    files = Import(tmp_path, format=form, quiet=0)
+    files.write("a", "[" + " " * 2**20 + "]")
+    files.write("b", "[1]")
+
+    assert files.round() == [b"[1]" if form == "whole" else b"1"]
+    assert [each.error_type for each in files.bad] == ["TooLargeError"]
+    assert files.bad[0].error.startswith("a: the file has more than 1 MB")
+    assert files.system.pending(files.positions) == []
+
+
+def test_a_parquet_file_of_a_form_that_arrow_does_not_have_is_one_bad_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_: object) -> None:
+        raise pa.ArrowNotImplementedError("a codec that is not built")
+
+    files = Import(tmp_path, format="parquet", quiet=0)
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "a.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", refusing)
+
+    assert files.round() == []
+    assert [each.error_type for each in files.bad] == ["ArrowNotImplementedError"]
+    assert files.system.pending(files.positions) == []
+
+
+def test_a_parquet_file_on_a_disk_that_fails_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    files = Import(tmp_path, format="parquet", quiet=0)
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "a.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", failing)
+
+    with pytest.raises(TransientError, match="Input/output error"):
+        files.round()
+    assert files.bad == []
 
 
 def test_hostile_lines_and_names(tmp_path: Path) -> None:

@@ -210,4 +210,5 @@ class SqlClient(DatabaseClient):
                 branches.append(" AND ".join([*same, f"{names[depth]} {compare} {self.mark}"]))
                 values += limit[: depth + 1]
             parts.append("(" + " OR ".join(f"({branch})" for branch in branches) + ")")
+        parts += [f"{self.dialect.name(column.name)} IS NOT NULL" for column in span.not_null]
         return (f" WHERE {' AND '.join(parts)}" if parts else ""), values

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from penstock.encode.format_options import FormatChoice
 from penstock.errors import ConfigError, TransientError, missing_extra, nearest
@@ -35,6 +36,8 @@ _CLIENTS = {
 
 # A transaction of a chunk has this many times the records of others: no one waits for the first of them.
 _LARGER = 5
+# The default of transaction.max.timeout.ms of brokers.
+_LONGEST_MS = 900_000
 
 
 def open_client(address: Address) -> DatabaseClient:
@@ -84,6 +87,11 @@ class DatabasePart(Part):
         """Return the table and its schema."""
         table = self.relation.table
         return {"table": table.name, "schema": table.schema or ""} if table else {}
+
+    @property
+    def producer(self) -> Mapping[str, Any]:
+        """Return the longest time that brokers allow: rows of the same time are in one transaction."""
+        return {"transaction.timeout.ms": _LONGEST_MS}
 
     @contextmanager
     def open(self, position: Position | None) -> Iterator[Reader]:

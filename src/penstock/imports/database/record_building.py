@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -106,7 +107,7 @@ class RecordBuilder:
     def _bad(self, rows: Rows, error: Exception) -> BadRecord:
         values = dict(zip((column.name for column in self._columns), rows.values(0), strict=True))
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return BadRecord(orjson.dumps(values, default=_shown), reason, type(error).__name__)
+        return BadRecord(_document(values), reason, type(error).__name__)
 
 
 def _encode(chosen: FormatChoice, type_: pa.DataType, target: Target) -> Encode:
@@ -138,6 +139,18 @@ def _place(name: str, columns: Sequence[SourceColumn]) -> int:
             f"'key' names the column {name!r}, which is not read; {nearest(name, names)}"
         )
     return names.index(name)
+
+
+def _document(values: dict[str, Any]) -> bytes:
+    """Return a row as JSON, whatever its values are.
+
+    >>> _document({"n": 2**70, "b": b"x"})
+    b'{"n": 1180591620717411303424, "b": "78"}'
+    """
+    try:
+        return orjson.dumps(values, default=_shown)
+    except TypeError:  # a number beyond 64 bits, half of a letter in UTF-16
+        return json.dumps(values, default=_shown).encode()
 
 
 def _shown(value: Any) -> str:

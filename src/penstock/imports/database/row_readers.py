@@ -10,7 +10,14 @@ from penstock.errors import ConfigError
 from penstock.imports.database.database_client import DatabaseClient
 from penstock.imports.database.record_building import RecordBuilder
 from penstock.imports.database.snapshot_plan import SnapshotPlan
-from penstock.imports.database.table_range import OrderColumn, Range, Relation, SourceColumn, Values
+from penstock.imports.database.table_range import (
+    OrderColumn,
+    Range,
+    Relation,
+    Rows,
+    SourceColumn,
+    Values,
+)
 from penstock.pipeline.importing import Portion, Position, Reader
 
 SERVER = "server"
@@ -31,10 +38,23 @@ class OpenRows:
         """Return the primary key as an order; nothing where its values cannot be in a position."""
         return key_order(self.client, self.relation, self.columns)
 
-    def portions(self, span: Range) -> Iterator[tuple[Values, Any]]:
-        """Yield the order's values of the last of some rows, and their records."""
+    def is_unique(self, order: Sequence[OrderColumn]) -> bool:
+        """Return whether no two rows have the same values in an order: it has the whole primary key."""
+        key = {column.name for column in self.key_order}
+        return bool(key) and key <= {column.name for column in order}
+
+    def portions(self, span: Range) -> Iterator[tuple[Values, Any, bool]]:
+        """Yield the order's values of the last of some rows, their records, and if there are no more.
+
+        It is a portion ahead: what comes next decides whether one is the last.
+        """
+        held: Rows | None = None
         for rows in self.client.rows(self.relation, self.columns, span):
-            yield rows.last, self.builder.records(rows)
+            if held is not None:
+                yield held.last, self.builder.records(held), False
+            held = rows
+        if held is not None:
+            yield held.last, self.builder.records(held), True
 
 
 class IncrementalReader(Reader):
@@ -43,17 +63,22 @@ class IncrementalReader(Reader):
     def __init__(self, opened: OpenRows, rest: Range, server: str | None = None) -> None:
         self._opened = opened
         self._rest = rest
+        self._is_unique = opened.is_unique(rest.order)
         self._server = {SERVER: server} if server else {}
 
     def take(self, most: int) -> Iterator[Portion]:
-        """Yield a page; rows with the same values as its last one are in it."""
+        """Yield a page; rows with the same values as its last one are in it.
+
+        In the middle of a page reading ends only if the next row surely has other values.
+        """
         rest, opened = self._rest, self._opened
         end = opened.client.page_end(opened.relation, rest, most)
         page = Range(rest.order, rest.after, end or rest.upto)
-        for last, (records, bad) in opened.portions(page):
+        for last, (records, bad), is_last in opened.portions(page):
             self._rest = Range(rest.order, last, rest.upto)
             names = (column.role for column in rest.order)
-            yield Portion(records, dict(zip(names, last, strict=True)) | self._server, bad)
+            position = dict(zip(names, last, strict=True)) | self._server
+            yield Portion(records, position, bad, may_end=is_last or self._is_unique)
 
 
 class LoadReader(Reader):
@@ -73,6 +98,7 @@ class LoadReader(Reader):
     ) -> None:
         self._opened = opened
         self._larger = larger
+        self._is_unique = opened.is_unique(limits.order)
         self._own = own
         self._finished = bool(position.get("finished"))
         after = position.get("after")
@@ -81,17 +107,17 @@ class LoadReader(Reader):
         self._rest = Range(limits.order, first, limits.upto)
 
     def take(self, most: int) -> Iterator[Portion]:
-        """Yield a page; the last one says that all is read."""
+        """Yield a page; the last one says that all is read. Without an order there is no other end."""
         if self._finished:
             return
         rest, opened = self._rest, self._opened
         most *= self._larger
         end = opened.client.page_end(opened.relation, rest, most) if rest.order else None
-        for last, (records, bad) in opened.portions(
-            Range(rest.order, rest.after, end or rest.upto)
-        ):
+        page = Range(rest.order, rest.after, end or rest.upto)
+        for last, (records, bad), is_last in opened.portions(page):
             self._rest = Range(rest.order, last, rest.upto)
-            yield Portion(records, self._own | {"after": list(last)}, bad)
+            may_end = self._is_unique or (is_last and bool(rest.order))
+            yield Portion(records, self._own | {"after": list(last)}, bad, may_end=may_end)
         if end is None:
             self._finished = True
             yield Portion(opened.builder.nothing(), self._own | {"finished": True})

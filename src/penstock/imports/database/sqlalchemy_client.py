@@ -195,6 +195,8 @@ class SQLAlchemyClient(DatabaseClient):
             if limit is not None:
                 values = [_parameter(*each) for each in zip(span.order, limit, strict=False)]
                 select = select.where(_compared(names, values, is_after=is_after))
+        for each in span.not_null:
+            select = select.where(self._column(relation, each.name).is_not(None))
         return select.order_by(*names) if ordered else select
 
 

@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError, TransientError
 from penstock.imports.database.database_client import ROWS_AT_ONCE, SqlClient
-from penstock.imports.database.table_range import Range, Relation, Rows, SourceColumn
+from penstock.imports.database.table_range import (
+    OrderColumn,
+    Range,
+    Relation,
+    Rows,
+    SourceColumn,
+    Value,
+)
 from penstock.sinks.database.address import Address
 from penstock.sinks.database.database_api import Table
 from penstock.sinks.database.sql_dialect import SqlDialect
@@ -58,6 +65,7 @@ class SQLiteClient(SqlClient):
                 isolation_level=None,
                 check_same_thread=False,
             )
+        self._connection.text_factory = _text
 
     def close(self) -> None:
         """Close the file."""
@@ -83,6 +91,15 @@ class SQLiteClient(SqlClient):
         """Return all rows of a statement."""
         with self._translated():
             return self._connection.execute(statement, list(values)).fetchall()
+
+    def plain(self, column: OrderColumn, value: Any) -> Value:
+        """Return numbers and texts as they are; others have no form in a position."""
+        if isinstance(value, bytes):
+            raise ConfigError(
+                f"the column {column.name!r}, which orders the rows, has a value of {self._address.url} "
+                "that is neither a number nor a text in UTF-8; change it, or leave its row out by a query"
+            )
+        return value  # type: ignore[no-any-return]
 
     def tables(self) -> list[Table]:
         """Ask the schema."""
@@ -153,6 +170,14 @@ def declared_type(declared: str) -> pa.DataType | None:
     if not kind:
         return None
     return next((type_ for word, type_ in _AFFINITIES if word in kind), pa.string())
+
+
+def _text(data: bytes) -> str | bytes:
+    """Return a text; one that is not UTF-8 as bytes, which no column of texts takes: a bad row."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _reading(type_: pa.DataType) -> Any:

@@ -47,6 +47,15 @@ class Range:
     after: Values | None = None
     upto: Values | None = None
 
+    @property
+    def not_null(self) -> tuple[OrderColumn, ...]:
+        """Return the columns whose nulls are to be left out; those of the first one are not in a range.
+
+        Rows without a number after their time have no position. A primary key has no nulls.
+        """
+        is_by_time = bool(self.order) and self.order[0].role == TIMESTAMP
+        return self.order[1:] if is_by_time else ()
+
 
 @dataclass(frozen=True)
 class SourceColumn:

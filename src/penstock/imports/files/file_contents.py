@@ -16,7 +16,6 @@ import msgspec
 import pyarrow.parquet as pq
 
 from penstock.encode.json_columns_text import json_encode
-from penstock.errors import TerminalError
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
@@ -171,6 +170,10 @@ class ContentError(ValueError):
     """A file whose content is not of its format."""
 
 
+class TooLargeError(ContentError):
+    """A file that is read as a whole, and is too large for that."""
+
+
 class Rows(Iterator["list[str] | BadRecord"]):
     """The rows of a CSV file, and where each of them ends; one that is cut off waits for its rest.
 
@@ -305,8 +308,8 @@ def _whole(file: Content) -> bytes:
     with file.stream() as stream:
         data = stream.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise TerminalError(
-            f"{file.path} has more than {_LARGEST >> 20} MB, and is read as a whole; split it, or give "
+        raise TooLargeError(
+            f"the file has more than {_LARGEST >> 20} MB, and is read as a whole; split it, or give "
             "format: lines or json_lines"
         )
     return bytes(data)

@@ -71,7 +71,7 @@ class FileReader(Reader):
         while not self._ended and count < most:
             try:
                 piece = next(self._pieces, None)
-            except (ValueError, OSError, EOFError, RecursionError) as error:
+            except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException) as error:
                 self._raise_unless_content(error)
                 bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
                 piece = Piece([], [bad], max(self._at, 1))
@@ -111,5 +111,5 @@ class FileReader(Reader):
         self._file.raise_failure()
         if isinstance(error, OSError) and error.errno:
             raise TransientError(f"{self._file.path} cannot be read: {error.strerror}") from error
-        if self._grows:
+        if self._grows or isinstance(error, MemoryError):
             raise error
