@@ -116,7 +116,7 @@ class Resuming:
         ignored = not self.pipeline.commit and (point.number >= 0 or written is not None)
         offsets = {} if ignored else self.log.committed(point.partitions)
         committed = {
-            place: Committed(each.offset, Stamp.read(each.metadata))
+            place: Committed.read(each.offset, each.metadata)
             for place, each in offsets.items()
             if point.is_the_same(place[0])
         }
@@ -141,9 +141,10 @@ class Resuming:
         claims: Claims,
     ) -> Resumption:
         point = known.point
-        at_oldest = [p for p in point.partitions if point.has_read(p[0])]
         fixed = known.starts()
-        fixed |= self.log.oldest([p for p in at_oldest if p not in fixed])
+        chosen = {*fixed, *known.starting_over()}
+        at_oldest = [p for p in point.partitions if point.has_read(p[0]) and p not in chosen]
+        fixed |= self.log.oldest(at_oldest)
         start: Offsets = {}
         lost: list[Loss] = []
         for source, places in read:
@@ -213,6 +214,6 @@ def take_over_group(
     if moved:
         source_log.commit(moved, stamp.text)
         return
-    for place, (offset, own) in list(committed.items())[:1]:
-        if own is not None:
-            source_log.commit({place: offset}, own.text)
+    for place, each in list(committed.items())[:1]:
+        if each.stamp is not None:
+            source_log.commit({place: each.offset}, each.stamp.text)

@@ -52,11 +52,28 @@ class Stamp(NamedTuple):
         return cls(int(match[1]), int(match[2])) if match else None
 
 
+STARTS_OVER = "penstock reset"
+"""The metadata of a commit that stands for no offset: its partition begins as the source says.
+
+Where a group has no offset, it may have expired. This one was taken away.
+"""
+
+
 class Committed(NamedTuple):
-    """A committed offset; one without a stamp is not from the pipeline."""
+    """A committed offset; one without a stamp is not from the pipeline.
+
+    >>> Committed.read(42, "penstock reset")
+    Committed(offset=42, stamp=None, starts_over=True)
+    """
 
     offset: int
     stamp: Stamp | None = None
+    starts_over: bool = False
+
+    @classmethod
+    def read(cls, offset: int, metadata: str) -> Committed:
+        """Return what an offset means, by the text that was committed with it."""
+        return cls(offset, Stamp.read(metadata), metadata == STARTS_OVER)
 
 
 class ResumePoint:
@@ -190,7 +207,7 @@ class Witnesses:
         process of an earlier epoch committed late: the checkpoint holds.
         """
         last = self.point.last()
-        if last is None or not self.checkpoint_is_newest:
+        if last is None or not self.checkpoint_is_newest or self.starting_over():
             return False
         committed = self.current()
         at_end = _is_at(committed, last.end)
@@ -226,6 +243,10 @@ class Witnesses:
             if each.stamp is None or each.stamp.epoch >= self.point.number
         }
 
+    def starting_over(self) -> list[Partition]:
+        """Return the partitions whose offsets a person took away."""
+        return [place for place, each in self.committed.items() if each.starts_over]
+
     def starts(self) -> Offsets:
         """Return where a new epoch begins, for the partitions of which anything is known."""
         starts = {p: self._start_of(p) for p in self.point.partitions}
@@ -235,6 +256,8 @@ class Witnesses:
         if self.point.has_read(place[0]) and not self.point.is_the_same(place[0]):
             return None  # recreated: it is read from its beginning
         group = self.committed.get(place)
+        if group and group.starts_over:
+            return None
         if group and group.stamp is None:
             return group.offset  # a user moved the group: the group wins
         checkpoint: int | None = None

@@ -27,13 +27,13 @@ _LONGEST_TRAIL = 2000
 
 
 class Forms(NamedTuple):
-    """A dead letter, and what is written where it is larger than Kafka takes.
+    """A dead letter, and what is written where it is larger than Kafka takes, or JSON cannot have it.
 
     Those have the records from which the message was made, each with a letter of its own, and not the
     message at the failed step: their replay begins with the first step.
     """
 
-    whole: DeadLetter
+    whole: DeadLetter | None
     short: tuple[DeadLetter, ...]
 
 
@@ -58,7 +58,7 @@ def _forms(failed: FailedMessage, record: Callable[[int], DeadLetter], definitio
     except (
         Exception
     ):  # a number of thousands of digits, a time that no UTC has, what a function made
-        return Forms(short[0], short)
+        return Forms(None, short)
     headers = [
         *own.headers,
         step,

@@ -56,7 +56,10 @@ def replies_of_penstock(
 def replies_of_connect(
     replies_of_penstock: Replies, connection: Connection, lines: Path
 ) -> Replies:
-    """The replies of Connect, on the same broker: Penstock's sinks have left no offsets there."""
+    """The replies of Connect, on the same broker, without what Penstock committed for its sinks."""
+    with Admin(connection) as admin:
+        if any(each.name == "connect-idle-out" for each in admin.groups()):
+            admin.delete_group("connect-idle-out")
     with ConnectWorker(connection.brokers, "contract-workers") as worker:
         session = RestSession(worker.url, str(lines))
         return session.replies(CASES.values(), replies_of_penstock)

@@ -88,6 +88,40 @@ def test_lines_go_from_file_to_topic_to_file_and_offsets_can_be_moved(
         assert f"connect-{unique}/out" in {group.name for group in admin.groups()}
 
 
+@pytest.mark.timeout(600)
+def test_a_sink_whose_offsets_are_removed_reads_them_again(
+    api: TestClient, connection: Connection, unique: str, tmp_path: Path
+) -> None:
+    out, path = tmp_path / "out.txt", f"/connectors/{unique}"
+    fill(connection, unique, ["one", "two"])
+    config = {"connector.class": "FileStreamSink", "file": str(out), "topics": unique}
+    api.put(f"{path}/config", json=config)
+    eventually(lambda: lines(out) == ["one", "two"], timeout=120)
+
+    for expected in (4, 6):
+        # All of them, then one.
+        api.put(f"{path}/stop")
+        one = {"kafka_topic": unique, "kafka_partition": 0}
+        body = {"offsets": [{"partition": one, "offset": None}]}
+        how: Any = {"method": "DELETE"} if expected == 4 else {"method": "PATCH", "json": body}
+        eventually(lambda h=how: api.request(url=f"{path}/offsets", **h).status_code == 200, 60)
+        assert api.get(f"{path}/offsets").json() == {"offsets": []}
+        api.put(f"{path}/resume")
+        eventually(lambda n=expected: len(lines(out)) >= n, timeout=120)
+        assert lines(out) == ["one", "two"] * (expected // 2)
+        eventually(lambda: api.get(f"{path}/offsets").json()["offsets"], timeout=60)
+
+    # New ones only: as the configuration says when the connector starts.
+    api.put(f"{path}/stop")
+    eventually(lambda: api.delete(f"{path}/offsets").status_code == 200, timeout=60)
+    fill(connection, unique, ["three"])
+    api.put(f"{path}/config", json={**config, "consumer.override.auto.offset.reset": "latest"})
+    api.put(f"{path}/resume")
+    eventually(lambda: api.get(f"{path}/offsets").json()["offsets"], timeout=120)
+    fill(connection, unique, ["four"])
+    eventually(lambda: lines(out)[6:] == ["four"], timeout=60)
+
+
 def test_a_connector_whose_file_cannot_be_written_waits(
     api: TestClient, connection: Connection, unique: str, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.unit.engine.model import PARTITIONS, TOPIC, Process, World
 
+from penstock.engine.resumption import STARTS_OVER
 from penstock.errors import FencedError, PipelineFailedError
 from penstock.pipeline.source_log import CommittedOffset
 
@@ -127,6 +128,14 @@ class Lives(RuleBasedStateMachine):
         for p, offset in enumerate(to):
             world.committed[TOPIC, p] = CommittedOffset(offset, "")
         world.remove_from(to)
+
+    @precondition(lambda self: not self.world.live and self.commit)
+    @rule()
+    def a_person_takes_the_offsets_away(self) -> None:
+        """The pipeline starts over, also where the group was at the start."""
+        for p in range(len(self.world.ends)):
+            self.world.committed[TOPIC, p] = CommittedOffset(0, STARTS_OVER)
+        self.world.remove_from([0 for _ in self.world.ends])
 
     def _ready(self) -> list[Process]:
         return [each for each in self.world.live if each.loop and not each.is_suspended]

@@ -13,7 +13,7 @@ from tests.unit.engine.memory_log import MemoryLog
 from penstock.engine.checkpoint import Checkpoint
 from penstock.engine.claims import Claims, Writers
 from penstock.engine.resuming import Resuming, Resumption
-from penstock.engine.resumption import Stamp
+from penstock.engine.resumption import STARTS_OVER, Stamp
 from penstock.errors import ConfigError, DataLossError, GroupInUseError
 from penstock.pipeline import CLAIMED, Opening, Pipeline
 from penstock.pipeline.source_log import CommittedOffset
@@ -104,6 +104,43 @@ def test_a_group_that_a_person_moved_begins_an_epoch_there(
     again = find(log, checkpoint)
     assert again.epoch.number > first.epoch.number
     assert again.epoch.start() == {P0: 2, P1: 5}
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"), [("earliest", {P0: 3, P1: 0}), ("latest", {P0: 10, P1: 20})]
+)
+def test_offsets_that_were_taken_away_begin_an_epoch_where_the_source_says(
+    log: MemoryLog, checkpoint: Checkpoint, start: str, expected: Any
+) -> None:
+    first = find(log, checkpoint, start=start)
+    plan_batch(first.epoch, 0, {P0: 5, P1: 5})
+    log.starts[P0] = 3
+    log.commit({P0: 5, P1: 5}, STARTS_OVER)
+    again = find(log, checkpoint, start=start)
+    assert again.epoch.number > first.epoch.number
+    assert again.epoch.start() == expected
+    assert {each.metadata for each in log.offsets.values()} == {Stamp(again.epoch.number, -1).text}
+
+
+def test_the_other_partitions_of_one_that_starts_over_go_on(
+    log: MemoryLog, checkpoint: Checkpoint
+) -> None:
+    first = find(log, checkpoint)
+    plan_batch(first.epoch, 0, {P0: 5, P1: 5})
+    log.commit({P0: 5, P1: 5}, Stamp(first.epoch.number, 0).text)
+    log.commit({P1: 0}, STARTS_OVER)
+    assert find(log, checkpoint).epoch.start() == {P0: 5, P1: 0}
+
+
+def test_offsets_that_were_taken_away_are_missing_for_a_source_that_needs_some(
+    log: MemoryLog, checkpoint: Checkpoint
+) -> None:
+    log.commit({P0: 2, P1: 2}, "")
+    first = find(log, checkpoint, start="committed")
+    plan_batch(first.epoch, 0, {P0: 5, P1: 5})
+    log.commit({P0: 0, P1: 0}, STARTS_OVER)
+    with pytest.raises(ConfigError, match="the group has no offset for t-0, t-1"):
+        find(log, checkpoint, start="committed")
 
 
 def test_a_topic_that_was_recreated_is_read_from_its_beginning(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.checkpoint import Planned
-from penstock.engine.resumption import Committed, ResumePoint, Stamp, Witnesses
+from penstock.engine.resumption import STARTS_OVER, Committed, ResumePoint, Stamp, Witnesses
 from penstock.pipeline import CLAIMED, Delivery, LastWrite, Mark
 from penstock.sinks.fencing import claimed
 
@@ -176,6 +176,21 @@ def test_a_person_wins_over_the_sink() -> None:
     known = Witnesses(point(None), by_hand(BEFORE), written(EPOCH, 3), EXACT)
     assert known.starts() == BEFORE
     assert known.unfinished(BEFORE) == {}
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("delivery", [LEAST, MOST, EXACT])
+@pytest.mark.parametrize("offsets", [BEFORE, END])
+def test_offsets_that_a_person_took_away_win_over_checkpoint_and_sink(
+    offsets: dict[Any, int], delivery: Delivery, done: bool
+) -> None:
+    """Also where they were: the place of such a commit says nothing."""
+    taken = {place: Committed.read(offset, STARTS_OVER) for place, offset in offsets.items()}
+    parts = written(EPOCH, 4, part=1)
+    known = Witnesses(point(epoch(done=done)), taken, parts, delivery)
+    assert not known.goes_on()
+    assert (known.starts(), known.half_written()) == ({}, [])
+    assert sorted(known.starting_over()) == [P0, P1]
 
 
 def test_a_start_that_was_committed_after_the_claim_wins_over_writes_before_it() -> None:

@@ -65,7 +65,7 @@ class World:
                 self.close = lambda: None
 
             def write(self, letters: Sequence[Forms]) -> None:
-                world.topic.store([each.whole for each in letters])
+                world.topic.store([each.whole for each in letters if each.whole])
 
         patch.setattr("penstock.engine.dead_letters.replays.DeadLetterStore", lambda _: self.topic)
         patch.setattr(replays, "DeadLetterWriter", Letters)
@@ -90,7 +90,7 @@ class World:
             return DeadLetter(stage="step", topic="a", partition=0, offset=n, value=payloads[n])
 
         letters = letters_of(failed, record, definition_of(step.flow))
-        self.topic.store([each.whole for each in letters])
+        self.topic.store([each.whole for each in letters if each.whole])
 
     def replay(self, pipeline: Any, values: dict[str, bytes] | None = None, **options: Any) -> Any:
         self.topic._all = None

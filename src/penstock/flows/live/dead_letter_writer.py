@@ -32,17 +32,24 @@ class DeadLetterWriter:
 
     def write(self, letters: Sequence[Forms]) -> None:
         """Return when Kafka has all of them; raise where it does not take one in any form."""
-        refused = self._refused([letter.whole for letter in letters])
-        for number in refused:
-            # Kafka refuses a letter with the others of its batch: now each is alone.
-            if not self._refused([letters[number].whole]):
-                continue
-            if why := self._refused([*letters[number].short]):
-                raise self._failure(next(iter(why.values())))
+        whole = [(letter.whole, letter) for letter in letters if letter.whole is not None]
+        refused = self._refused_alone([each for each, _ in whole])
+        in_parts = [letter for letter in letters if letter.whole is None]
+        in_parts += [whole[number][1] for number in refused]
+        if why := self._refused_alone([each for letter in in_parts for each in letter.short]):
+            raise self._failure(next(iter(why.values())))
 
     def close(self) -> None:
         """Close the producer."""
         self._kafka.close()
+
+    def _refused_alone(self, letters: Sequence[DeadLetter]) -> dict[int, Fault]:
+        """Write letters; return which of them Kafka refuses also without the others of their batch."""
+        alone: dict[int, Fault] = {}
+        for number in self._refused(letters):
+            if why := self._refused([letters[number]]):
+                alone[number] = why[0]
+        return alone
 
     def _refused(self, letters: Sequence[DeadLetter]) -> dict[int, Fault]:
         """Write letters; return which of them Kafka refused, by number."""

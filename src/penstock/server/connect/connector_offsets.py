@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection
 from typing import Any
 
 from penstock.config import Connection
+from penstock.connect.common_keys import TOPICS, TOPICS_REGEX
 from penstock.connect.connector_class import Offsets
+from penstock.connect.unused_keys import RESET as OFFSET_RESET
 from penstock.control.job_spec import pipeline_name
-from penstock.errors import ConfigError, GroupInUseError, PenstockError
+from penstock.engine.resumption import STARTS_OVER
+from penstock.errors import ConfigError, GroupInUseError
 from penstock.imports.position_editing import read_positions, set_positions
 from penstock.kafka import Admin, GroupOffsets
 from penstock.pipeline.importing import key_of
@@ -77,8 +81,9 @@ def reset(connector: Connector, connection: Connection, *, at_rest: bool) -> str
     _require_rest(connector, at_rest=at_rest)
     if connector.kind.kind == "sink":
         with Admin(connection) as admin:
-            if any(each.name == _group(connector) for each in admin.groups()):
-                admin.delete_group(_group(connector))
+            places = {*admin.committed(_group(connector)), *_partitions(connector, admin)}
+            starts = _starts(connector, admin, places)
+        _commit(connector, connection, starts, dict.fromkeys(starts, STARTS_OVER))
         return RESET
     name = pipeline_name(connector.row.name)
     set_positions(connection, name, dict.fromkeys(read_positions(connection, name)))
@@ -86,45 +91,60 @@ def reset(connector: Connector, connection: Connection, *, at_rest: bool) -> str
 
 
 def _of_group(connector: Connector, connection: Connection) -> list[dict[str, Any]]:
-    with Admin(connection) as admin:
-        return _described(admin.committed(_group(connector)))
-
-
-def _described(offsets: Mapping[Place, int]) -> list[dict[str, Any]]:
+    with GroupOffsets(connection, _group(connector)) as group:
+        committed = group.committed_with_metadata()
     return [
-        {"partition": {_TOPIC: topic, _PARTITION: number}, "offset": {_OFFSET: offset}}
-        for (topic, number), offset in sorted(offsets.items())
+        {"partition": {_TOPIC: topic, _PARTITION: number}, "offset": {_OFFSET: each.offset}}
+        for (topic, number), each in sorted(committed.items())
+        if each.metadata != STARTS_OVER
     ]
 
 
 def _alter_group(
     connector: Connector, connection: Connection, wanted: dict[Place, int | None]
 ) -> None:
+    given = {place: offset for place, offset in wanted.items() if offset is not None}
     with Admin(connection) as admin:
-        _require_existing(admin, [place for place, each in wanted.items() if each is not None])
-        kept = admin.committed(_group(connector)) if None in wanted.values() else {}
-        if None in wanted.values() and kept:
-            # An offset cannot be removed alone: the group is made of those that stay.
-            admin.delete_group(_group(connector))
-    merged = {**kept, **wanted}
-    offsets = {place: offset for place, offset in merged.items() if offset is not None}
-    if not offsets:
-        return
+        _require_existing(admin, [*given])
+        removed = admin.existing([place for place in wanted if place not in given])
+        starts = _starts(connector, admin, removed)
+    texts = dict.fromkeys(given, "") | dict.fromkeys(starts, STARTS_OVER)
+    _commit(connector, connection, given | starts, texts)
+
+
+def _starts(connector: Connector, admin: Admin, places: Collection[Place]) -> dict[Place, int]:
+    """Return what is committed in place of offsets that are removed.
+
+    The connector's own state has its place, too, and holds where the group has no offset. Where it begins
+    is up to the configuration at its next start; other consumers of the group see these offsets.
+    """
+    if not places:
+        return {}
+    is_latest = (connector.config.get(OFFSET_RESET) or "").strip().lower() == "latest"
+    return admin.latest(places) if is_latest else admin.earliest(places)
+
+
+def _partitions(connector: Connector, admin: Admin) -> list[Place]:
+    """Return the partitions of the connector's topics, as far as those exist."""
+    config = connector.parsed
+    pattern = config[TOPICS_REGEX] or "|".join(map(re.escape, config[TOPICS] or ()))
+    try:
+        return admin.partitions(re.compile(pattern)) if pattern else []
+    except re.error:
+        return []  # a connector with this pattern has read nothing
+
+
+def _commit(
+    connector: Connector,
+    connection: Connection,
+    offsets: dict[Place, int],
+    texts: dict[Place, str],
+) -> None:
     try:
         with GroupOffsets(connection, _group(connector)) as group:
-            group.commit(offsets)
-    except PenstockError as error:
-        if kept:
-            raise ConnectError(500, _lost(error, offsets)) from None
-        if isinstance(error, GroupInUseError):
-            raise ConnectError(500, str(error)) from None
-        raise
-
-
-def _lost(error: PenstockError, offsets: dict[Place, int]) -> str:
-    """Return the text for a group that was removed, and whose other offsets could not be set again."""
-    body = json.dumps({"offsets": _described(offsets)}, separators=(",", ":"))
-    return f"{error}. The group has no offsets now; send those that stay once more: {body}"
+            group.commit(offsets, texts)
+    except GroupInUseError as error:
+        raise ConnectError(500, str(error)) from None
 
 
 def _require_existing(admin: Admin, places: list[Place]) -> None:
