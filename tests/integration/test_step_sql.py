@@ -46,3 +46,34 @@ def test_rows_have_their_origin_once_whatever_a_star_stands_for(
 
     assert sorted(traced.columns) == sorted([*columns, *ORIGIN])
     assert [traced.first()[name] for name in ORIGIN] == ["t", 1, 7]
+
+
+@pytest.mark.parametrize(
+    ("expression", "made"),
+    [
+        ("to_json(struct(*))", '{"n":5,"payload":{"id":6},"list":[1]}'),
+        ("to_json(struct(rows.*))", '{"n":5,"payload":{"id":6},"list":[1]}'),
+        ("to_json(struct(* EXCEPT (n, payload.id)))", '{"payload":{},"list":[1]}'),
+        ("to_json(struct(payload.*))", '{"id":6}'),
+        ("concat_ws(',', * EXCEPT (payload, list))", "5"),
+        ("size(array(* EXCEPT (payload, list)))", 1),
+    ],
+)
+def test_a_function_of_all_columns_gets_none_that_the_engine_adds(
+    rows: Any, expression: str, made: object
+) -> None:
+    step = SqlStep(query=f"SELECT {expression} AS made FROM rows")
+    traced = step.bind().traced(rows)
+
+    assert step.traces_in_bulk
+    assert traced.columns == ["made", *ORIGIN]
+    assert tuple(traced.first()) == (made, "t", 1, 7)
+    assert step.bind().apply(rows.drop(*ORIGIN)).first().made == made
+
+
+def test_a_star_in_parentheses_is_all_columns_and_the_origin_is_there_once(rows: Any) -> None:
+    traced = SqlStep(query="SELECT (*), hash(*) AS sum FROM rows").bind().traced(rows)
+
+    assert traced.columns == ["n", "payload", "list", "sum", *ORIGIN]
+    expected = rows.selectExpr("hash(n, payload, list) AS sum").first().sum
+    assert traced.first().sum == expected

@@ -94,6 +94,9 @@ class SelectedRows(BoundStep):
             return self.apply(rows)
         stars = list(_stars_of_the_table(select))
         everything = any(_is_selected(star, select) for star in stars)
+        for star in stars:
+            if not _is_selected(star, select):
+                _leave_origin_out(star)
         more = select if everything else select.select(*ORIGIN, append=True)
         return self._selected(rows, more.sql("spark"))
 
@@ -138,6 +141,8 @@ def _stars_of_the_table(select: sql.Select) -> Iterator[sql.Star]:
     name = table.alias_or_name.lower() if table else ""
     for star in select.find_all(sql.Star):
         column = star.parent
+        if star.find_ancestor(sql.Select) is not select:
+            continue
         if isinstance(column, sql.Column):
             if not column.db and column.table.lower() == name:
                 yield star
@@ -149,6 +154,12 @@ def _is_selected(star: sql.Star, select: sql.Select) -> bool:
     """Return whether a star is an item of the SELECT, and not an argument of a function."""
     item = star.parent if isinstance(star.parent, sql.Column) else star
     return item.parent is select
+
+
+def _leave_origin_out(star: sql.Star) -> None:
+    """Make `*` in `struct(*)` mean the columns that the query's author knows of."""
+    option = next(name for name in ("except_", "except") if name in sql.Star.arg_types)
+    star.set(option, [*(star.args.get(option) or ()), *map(sql.column, ORIGIN)])
 
 
 def _refuse_other_tables(select: sql.Query) -> None:
