@@ -62,14 +62,16 @@ def test_types_that_a_batch_of_nulls_has_in_pandas_are_no_obstacle(
     assert read_all(connection, f"{unique}.dead-letters") == []
 
 
-@pytest.mark.parametrize("values", [(None, None), (None, "a"), (1, None)])
-def test_a_batch_of_nulls_keeps_the_types_of_the_rows(spark: Any, values: tuple[Any, Any]) -> None:
-    rows = spark.createDataFrame([values], SCHEMA)
+@pytest.mark.parametrize(
+    "values", [[(None, None)], [(None, "a"), (1, None)], [(1, None), (2, None)]]
+)
+def test_a_batch_of_nulls_keeps_the_types_of_the_rows(spark: Any, values: list[Any]) -> None:
+    rows = spark.createDataFrame(values, SCHEMA).coalesce(1)
     step = PythonStep(function=Function.read(by_pandas))
 
-    assert [tuple(row) for row in step.apply(rows).collect()] == [values]
-    (traced,) = step.traced(rows.selectExpr("*", *(f"7 AS {name}" for name in ORIGIN))).collect()
-    assert tuple(traced) == (*values, 7, 7, 7)
+    assert [tuple(row) for row in step.apply(rows).collect()] == values
+    traced = step.traced(rows.selectExpr("*", *(f"7 AS {name}" for name in ORIGIN)))
+    assert [tuple(row) for row in traced.collect()] == [(*row, 7, 7, 7) for row in values]
 
 
 def test_columns_are_found_by_their_names(spark: Any) -> None:
