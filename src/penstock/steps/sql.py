@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -91,7 +92,11 @@ class SelectedRows(BoundStep):
         select = sqlglot.parse_one(self.step.query, read="spark")
         if not isinstance(select, sql.Select):
             return self.apply(rows)
-        everything = any(column.is_star for column in select.expressions)
+        stars = list(_stars_of_the_table(select))
+        everything = any(_is_selected(star, select) for star in stars)
+        for star in stars:
+            if not _is_selected(star, select):
+                _leave_origin_out(star)
         more = select if everything else select.select(*ORIGIN, append=True)
         return self._selected(rows, more.sql("spark"))
 
@@ -125,6 +130,36 @@ _MIXING_BELOW = {
     sql.Subquery: "a subquery",
     sql.Exists: "a subquery",
 }
+
+
+def _stars_of_the_table(select: sql.Select) -> Iterator[sql.Star]:
+    """Yield each `*` that means all columns of the table; `column.*` means the fields of a struct.
+
+    Where a column has the table's name, Spark takes the table.
+    """
+    table = select.args.get("from_") or select.args.get("from")
+    name = table.alias_or_name.lower() if table else ""
+    for star in select.find_all(sql.Star):
+        column = star.parent
+        if star.find_ancestor(sql.Select) is not select:
+            continue
+        if isinstance(column, sql.Column):
+            if not column.db and column.table.lower() == name:
+                yield star
+        elif not isinstance(column, sql.Dot):
+            yield star
+
+
+def _is_selected(star: sql.Star, select: sql.Select) -> bool:
+    """Return whether a star is an item of the SELECT, and not an argument of a function."""
+    item = star.parent if isinstance(star.parent, sql.Column) else star
+    return item.parent is select
+
+
+def _leave_origin_out(star: sql.Star) -> None:
+    """Make `*` in `struct(*)` mean the columns that the query's author knows of."""
+    option = next(name for name in ("except_", "except") if name in sql.Star.arg_types)
+    star.set(option, [*(star.args.get(option) or ()), *map(sql.column, ORIGIN)])
 
 
 def _refuse_other_tables(select: sql.Query) -> None:

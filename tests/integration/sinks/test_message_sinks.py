@@ -135,6 +135,35 @@ def test_rows_keep_their_record_through_sql(
     assert letters(connection, unique).keys() == values(BAD)
 
 
+def test_rows_keep_their_record_where_the_fields_of_a_struct_are_selected(
+    connection: Connection, numbers: Any, pipeline: Any, unique: str, tmp_path: Path
+) -> None:
+    steps = [
+        {"sql": "SELECT named_struct('n', n) AS payload FROM rows"},
+        {"sql": "SELECT payload.* FROM rows"},
+        {"sql": "SELECT n FROM rows"},
+    ]
+
+    run_once(pipeline(**numbers, steps=steps, sink=PostboxSink(folder=tmp_path)))
+
+    assert sorted(message["n"] for message in sent(tmp_path)) == [n for n in ALL if n not in BAD]
+    assert all(message["id"] for message in sent(tmp_path))
+    assert letters(connection, unique).keys() == values(BAD)
+
+
+def test_a_message_of_all_columns_has_those_of_the_rows_and_no_other(
+    connection: Connection, numbers: Any, pipeline: Any, unique: str, tmp_path: Path
+) -> None:
+    steps = [{"sql": "SELECT n, to_json(struct(*)) AS body FROM rows"}]
+
+    run_once(pipeline(**numbers, steps=steps, sink=PostboxSink(folder=tmp_path)))
+
+    bodies = [json.loads(message["body"]) for message in sent(tmp_path)]
+    assert sorted(body["n"] for body in bodies) == [n for n in ALL if n not in BAD]
+    assert all(set(body) == {"n"} for body in bodies)
+    assert len(letters(connection, unique)) == len(BAD)
+
+
 def unchanged(table: pa.Table) -> pa.Table:
     return table
 
