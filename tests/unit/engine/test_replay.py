@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from penstock.engine.dead_letters.letter import IMPORTED, UNREADABLE, DeadLetter
-from penstock.engine.dead_letters.replaying import _edited, _rounds, replay
 from penstock.engine.dead_letters.replay_lock import alone
 from penstock.engine.dead_letters.replay_write import _as_record, _mark
+from penstock.engine.dead_letters.replaying import _edited, _rounds, replay
 from penstock.engine.dead_letters.replays import Replayed
 from penstock.engine.state_dir import state_folder
 from penstock.errors import ConfigError, SetupError

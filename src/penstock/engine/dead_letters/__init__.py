@@ -12,8 +12,8 @@ from penstock.lazy_imports import loads_late
 if TYPE_CHECKING:
     from penstock.engine.dead_letters.dead_letter_store import DeadLetterStore as DeadLetterStore
     from penstock.engine.dead_letters.letter import DeadLetter as DeadLetter
-    from penstock.engine.dead_letters.replaying import replay as replay
     from penstock.engine.dead_letters.replay_lock import alone as alone
+    from penstock.engine.dead_letters.replaying import replay as replay
     from penstock.engine.dead_letters.replays import Replayed as Replayed
 
 _PLACES = {
