@@ -34,6 +34,21 @@ def resolve_references(value: Any, base: Path | None = None, *, confined: bool =
     return _filled(value, locate, "")
 
 
+def has_reference(value: Any) -> bool:
+    """Return whether a string of nested data has a reference, of any form; `$${` is none.
+
+    >>> [has_reference(each) for each in ({"a": ["${file:/x}"]}, "${env:X:-y}", "$${env:X}", 5)]
+    [True, True, False, False]
+    """
+    if isinstance(value, str):
+        return any(match[1] is not None for match in _REFERENCE.finditer(value))
+    if isinstance(value, Mapping):
+        return any(has_reference(item) for item in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(has_reference(item) for item in value)
+    return False
+
+
 def _filled(value: Any, locate: _Locate, name: str) -> Any:
     if isinstance(value, str):
         return _REFERENCE.sub(lambda match: _resolved(match, locate, name), value)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from starlette.testclient import TestClient
 
 from penstock.control.passwords import Cost
 from penstock.control.store import ControlStore
 from penstock.control.store.users import Users
 from penstock.server.app import create_app
+from penstock.server.kafka.connections import Connections
+from penstock.server.kafka.kafka_routers import kafka_routers
 from penstock.server.settings import ServerSettings
 
 SPEC = "name: {}\nsource: {{kafka: {{topics: t}}}}\nsink: discard\n"
@@ -32,9 +36,11 @@ Api = Callable[..., TestClient]
 def api(store: ControlStore) -> Api:
     """Makes clients of an application over the store: `api(user)` of one with login."""
 
-    def make(user: str | None = None, **settings: Any) -> TestClient:
+    def make(
+        user: str | None = None, routers: Sequence[APIRouter] = (), **settings: Any
+    ) -> TestClient:
         own = {"login": True, **settings} if user else settings
-        app = create_app(store, ServerSettings(**own))
+        app = create_app(store, ServerSettings(**own), routers)
         client = TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 50000))
         if user:
             client.auth = (user, PASSWORD)
@@ -47,6 +53,14 @@ def api(store: ControlStore) -> Api:
 def client(api: Api) -> TestClient:
     """A client of a server without login."""
     return api()
+
+
+@pytest.fixture
+def kafka_api(api: Api, store: ControlStore) -> Iterator[Api]:
+    """Makes clients of an application that has the Kafka side, too."""
+    connections = Connections()
+    yield partial(api, routers=kafka_routers(connections, store))
+    connections.close()
 
 
 @pytest.fixture

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.unit.server.conftest import SPEC, YAML
+from tests.unit.server.conftest import SPEC, YAML, Api
 
+from penstock.config import Connection
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
 from penstock.server.definition_check import checked_definition
-from penstock.server.kafka.dead_letter_topic import deployed_in
+from penstock.server.kafka import dead_letter_topic
 from penstock.worker.starting import Starting
 
 ONE = "/api/v1/deployments/orders"
@@ -121,18 +124,28 @@ def test_the_server_reads_no_file_no_variable_and_no_module_for_a_flow(
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "status"),
     [
-        "connection: {addresses: 'kafka:9092'}\ntrigger: {timer: 5s}",
-        "trigger: {kafka: {topics: t, connection: {addresses: '${env:ADDRESSES}'}}}",
+        ("connection: {addresses: 'kafka:9092'}\ntrigger: {timer: 5s}", 200),
+        ("trigger: {kafka: {topics: t, connection: {addresses: 'kafka:9092'}}}", 200),
+        ("trigger: {kafka: {topics: t, connection: {addresses: '${env:ADDRESSES}'}}}", 501),
     ],
 )
 def test_the_dead_letters_of_a_flow_are_in_the_cluster_that_it_names(
-    client: TestClient, store: ControlStore, monkeypatch: pytest.MonkeyPatch, text: str
+    kafka_api: Api, monkeypatch: pytest.MonkeyPatch, text: str, status: int
 ) -> None:
     monkeypatch.setenv("ADDRESSES", "kafka:9092")
+    clusters: list[str] = []
+
+    def no_records(connection: Connection, _topic: str) -> Any:
+        clusters.append(connection.brokers)
+        return SimpleNamespace(read=lambda: iter(()))
+
+    monkeypatch.setattr(dead_letter_topic, "TopicRecords", no_records)
+    client = kafka_api()
     client.put(ONE, content=f"name: orders\n{text}\n", headers=YAML)
 
-    deployed = deployed_in(store)("orders")
+    reply = client.get(f"{ONE}/dead-letters")
 
-    assert deployed.definition["connection"].brokers == "kafka:9092"
+    assert reply.status_code == status, reply.text
+    assert clusters == (["kafka:9092"] if status == 200 else [])

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from penstock.config import Connection, find_connection, resolve_references
+from penstock.config.references import has_reference
 from penstock.control.store.control_store import ControlStore
 from penstock.control.store.rows import Kind
 from penstock.engine.dead_letters.letter import DeadLetter, as_headers, from_record
@@ -33,6 +34,7 @@ class Deployed:
     name: str
     definition: Mapping[str, Any] = field(repr=False)
     labels: Mapping[str, str] = field(default_factory=dict)
+    is_flow: bool = False
 
 
 FindDeployed = Callable[[str], Deployed]
@@ -48,22 +50,9 @@ def deployed_in(store: ControlStore) -> FindDeployed:
         definition = data.get("definition") if row.kind is Kind.JOB else data
         if not isinstance(definition, Mapping):
             raise ConfigError(f"deployment {name!r} is not a pipeline: it has no dead letters")
-        if row.kind is Kind.FLOW:
-            definition = {**definition, "connection": _cluster_of(definition)}
-        return Deployed(name, definition, row.labels)
+        return Deployed(name, definition, row.labels, row.kind is Kind.FLOW)
 
     return find
-
-
-def _cluster_of(flow: Mapping[str, Any]) -> Connection | None:
-    """Return the cluster of a flow's dead letters: its own, or that of its trigger."""
-    trigger = flow.get("trigger")
-    kafka = trigger.get("kafka") if isinstance(trigger, Mapping) else None
-    own = kafka.get("connection") if isinstance(kafka, Mapping) else None
-    given = resolve_references(flow.get("connection") or own)
-    if isinstance(given, Mapping):
-        return connection_of(KafkaConnection.model_validate(dict(given)))
-    return connection_of(given)
 
 
 class DeadLetterTopic(LetterLog):
@@ -98,13 +87,49 @@ class DeadLetterTopic(LetterLog):
 def letters_of(
     deployed: Deployed, find_default: Callable[[], Connection], whole: str | None = None
 ) -> DeadLetterTopic:
-    """Return the dead letters of a deployment; refuse those that are in a table."""
-    definition = deployed.definition
-    given = resolve_references(definition.get("dead_letters"))
-    topic, connection = _target(deployed, given)
-    connection = connection if connection is not None else definition.get("connection")
-    found = find_default() if connection is None else find_connection(connection)
-    return DeadLetterTopic(found, checked_topic(topic), whole)
+    """Return the dead letters of a deployment; refuse those that are in a table.
+
+    Variables and files belong to the workers: a definition with references to them is refused, too.
+    """
+    topic, own = _target(deployed, _plain(deployed, deployed.definition.get("dead_letters")))
+    checked_topic(topic)
+    found = _connection(deployed, own) or _cluster_of(deployed) or find_default()
+    return DeadLetterTopic(found, topic, whole)
+
+
+def _cluster_of(deployed: Deployed) -> Connection | None:
+    """Return the cluster that a definition names: a flow's own, or that of its trigger."""
+    given = deployed.definition.get("connection")
+    if not deployed.is_flow:
+        return _connection(deployed, given)
+    trigger = deployed.definition.get("trigger")
+    kafka = trigger.get("kafka") if isinstance(trigger, Mapping) else None
+    of_trigger = kafka.get("connection") if isinstance(kafka, Mapping) else None
+    plain = _plain(deployed, given or of_trigger)
+    if isinstance(plain, Mapping):
+        plain = KafkaConnection.model_validate(dict(plain))
+    return connection_of(plain)
+
+
+def _connection(deployed: Deployed, given: Any) -> Connection | None:
+    plain = _plain(deployed, given)
+    if isinstance(plain, Mapping):
+        # Not by `find_connection`: it would resolve what an escaped reference has become.
+        return Connection.from_config(plain)
+    return None if plain is None else find_connection(plain)
+
+
+def _plain(deployed: Deployed, given: Any) -> Any:
+    """Return a part of a definition without its escapes; refuse one that has references."""
+    if has_reference(given):
+        raise RefusedRequestError(
+            501,
+            f"the definition of {deployed.name!r} says by references (${{env:NAME}}, ${{file:PATH}}) "
+            "where its dead letters are, and their values are known to the workers only: run "
+            "'penstock deadletters' where those are set, or name a connection of the server's "
+            "penstock.yaml in the definition",
+        )
+    return resolve_references(given)
 
 
 def _target(deployed: Deployed, given: Any) -> tuple[str, Any]:

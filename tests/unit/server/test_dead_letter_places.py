@@ -1,0 +1,228 @@
+"""Where the server looks for dead letters: not where variables and files of its own say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.unit.server.conftest import YAML, Api
+
+from penstock.config import Connection
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Kind
+from penstock.server.kafka import dead_letter_topic
+
+ONE = "/api/v1/deployments/orders"
+CANARY = "c4nary-of-the-server"
+Places = list[tuple[dict[str, Any], str]]
+
+
+@pytest.fixture
+def client(kafka_api: Api) -> TestClient:
+    """A client of a server without login, with the routes of dead letters."""
+    return kafka_api()
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> Places:
+    """Where letters were read, as settings of the cluster and topic; there are none."""
+    found: Places = []
+
+    class Empty:
+        def __init__(self, connection: Connection, topic: str) -> None:
+            found.append((connection.to_config(), topic))
+
+        def read(self) -> Iterator[Any]:
+            return iter(())
+
+    monkeypatch.setattr(dead_letter_topic, "TopicRecords", Empty)
+    return found
+
+
+@pytest.fixture
+def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of the server; its content is in a variable of the server, too."""
+    file = tmp_path / "control.keys"
+    file.write_text(CANARY)
+    monkeypatch.setenv("CANARY", CANARY)
+    return file
+
+
+def _text(kind: str, **parts: Any) -> str:
+    basis: dict[str, Any] = {"source": {"kafka": "t"}, "sink": "discard"}
+    if kind == "flow":
+        basis = {"trigger": {"timer": "5s"}, "steps": [{"log": "x"}]}
+    return json.dumps({"name": "orders", **basis, **parts})
+
+
+def _store(store: ControlStore, kind: Kind, **parts: Any) -> None:
+    text = _text(kind.value, **parts)
+    if kind is Kind.JOB:
+        data = {"definition": json.loads(text), "options": {}, "id": "1"}
+        text = json.dumps(store.secrets.sealed_data("orders", data))
+    else:
+        text = store.secrets.sealed("orders", text)
+    store.deployments.put("orders", kind, text, by="ann")
+
+
+CLUSTER = {"bootstrap.servers": "kafka:9092", "client.id": "REFERENCE"}
+FLOWS = {"addresses": "kafka:9092", "client_certificate": "REFERENCE", "tls": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        (Kind.PIPELINE, {"dead_letters": "REFERENCE"}),
+        (Kind.PIPELINE, {"dead_letters": {"kafka": "REFERENCE"}}),
+        (Kind.PIPELINE, {"dead_letters": {"kafka": {"topic": "REFERENCE"}}}),
+        (Kind.PIPELINE, {"dead_letters": {"kafka": {"topic": "t", "connection": CLUSTER}}}),
+        (Kind.PIPELINE, {"connection": CLUSTER}),
+        (Kind.PIPELINE, {"connection": "REFERENCE"}),
+        (Kind.JOB, {"dead_letters": "REFERENCE"}),
+        (Kind.JOB, {"connection": CLUSTER}),
+        (Kind.FLOW, {"dead_letters": "REFERENCE"}),
+        (Kind.FLOW, {"connection": FLOWS}),
+        (Kind.FLOW, {"trigger": {"kafka": {"topics": "t", "connection": FLOWS}}}),
+    ],
+)
+def test_the_server_looks_no_reference_up(
+    client: TestClient,
+    store: ControlStore,
+    places: Places,
+    canary: Path,
+    kind: Kind,
+    parts: dict[str, Any],
+) -> None:
+    for reference in (f"${{file:{canary}}}", "${env:CANARY}", "a${env:NONE:-x}", "${vault:x}"):
+        _store(store, kind, **json.loads(json.dumps(parts).replace("REFERENCE", reference)))
+
+        for reply in (
+            client.get(f"{ONE}/dead-letters"),
+            client.get(f"{ONE}/dead-letters/t-0-1"),
+            client.post(f"{ONE}/dead-letters/drop", json={"all": True}),
+        ):
+            assert (reply.status_code, places) == (501, []), reply.text
+            assert "known to the workers only" in reply.text
+            assert CANARY not in reply.text
+
+
+def test_a_reference_that_a_secret_is_part_of_is_not_looked_up(
+    client: TestClient, places: Places, canary: Path
+) -> None:
+    password = {**CLUSTER, "client.id": "x", "sasl.password": f"${{file:{canary}}}"}
+    login = {"sasl.mechanisms": "PLAIN", "sasl.username": "app", "security.protocol": "SASL_SSL"}
+    for secret in (password, {**password, "sasl.password": "${env:CANARY:-hunter2hunter2}"}):
+        text = _text("pipeline", connection={**login, **secret})
+        assert client.put(ONE, content=text, headers=YAML).status_code in (200, 201)
+
+        reply = client.get(f"{ONE}/dead-letters")
+
+        assert (reply.status_code, places) == (501, [])
+        assert "hunter2" not in reply.text
+
+
+def test_an_escaped_reference_does_not_become_one(
+    client: TestClient, store: ControlStore, places: Places, canary: Path
+) -> None:
+    for escaped in (f"$${{file:{canary}}}", f"$$${{file:{canary}}}", "$${env:CANARY}"):
+        given = {**CLUSTER, "client.id": escaped}
+        for parts in (
+            {"connection": given},
+            {"dead_letters": {"kafka": {"topic": "t", "connection": given}}},
+        ):
+            _store(store, Kind.PIPELINE, **parts)
+            reply = client.get(f"{ONE}/dead-letters")
+
+            assert reply.status_code in (200, 501), reply.text
+            assert CANARY not in reply.text + repr(places)
+
+
+PLAIN = "kafka-1:9092"
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "brokers", "topic"),
+    [
+        (Kind.PIPELINE, {}, "default:9092", "orders.dead-letters"),
+        (Kind.JOB, {}, "default:9092", "orders.dead-letters"),
+        (Kind.FLOW, {}, "default:9092", "orders.dead-letters"),
+        (Kind.PIPELINE, {"connection": "other"}, "other:9092", "orders.dead-letters"),
+        (Kind.FLOW, {"connection": "other"}, "other:9092", "orders.dead-letters"),
+        (Kind.PIPELINE, {"connection": PLAIN}, PLAIN, "orders.dead-letters"),
+        (Kind.JOB, {"connection": {"bootstrap.servers": PLAIN}}, PLAIN, "orders.dead-letters"),
+        (Kind.FLOW, {"connection": {"addresses": PLAIN}}, PLAIN, "orders.dead-letters"),
+        (
+            Kind.FLOW,
+            {"trigger": {"kafka": {"topics": "t", "connection": {"addresses": PLAIN}}}},
+            PLAIN,
+            "orders.dead-letters",
+        ),
+        (Kind.FLOW, {"dead_letters": "letters"}, "default:9092", "letters"),
+        # The connection of the letters counts; that of the pipeline is not needed.
+        (
+            Kind.PIPELINE,
+            {
+                "connection": {"bootstrap.servers": "${env:CANARY}"},
+                "dead_letters": {"kafka": {"topic": "letters", "connection": "other"}},
+            },
+            "other:9092",
+            "letters",
+        ),
+    ],
+)
+def test_letters_are_in_the_cluster_that_is_named_plainly(
+    client: TestClient,
+    store: ControlStore,
+    places: Places,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: Kind,
+    parts: dict[str, Any],
+    brokers: str,
+    topic: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OTHER", "other:9092")
+    (tmp_path / "penstock.yaml").write_text(
+        "default: usual\nconnections:\n  usual: {bootstrap.servers: 'default:9092'}\n"
+        "  other: {bootstrap.servers: '${env:OTHER}'}\n"
+    )
+    _store(store, kind, **parts)
+
+    reply = client.get(f"{ONE}/dead-letters")
+
+    assert reply.status_code == 200, reply.text
+    assert [(config["bootstrap.servers"], name) for config, name in places] == [(brokers, topic)]
+
+
+def test_the_default_cluster_may_be_in_the_servers_environment(
+    client: TestClient,
+    store: ControlStore,
+    places: Places,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", "env:9092")
+    _store(store, Kind.PIPELINE)
+
+    assert client.get(f"{ONE}/dead-letters").status_code == 200
+    assert places[0][0]["bootstrap.servers"] == "env:9092"
+
+
+def test_a_stored_secret_of_the_cluster_is_used(client: TestClient, places: Places) -> None:
+    given = {
+        "bootstrap.servers": PLAIN,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "app",
+        "sasl.password": "hunter2-$${x",
+    }
+    client.put(ONE, content=_text("pipeline", connection=given), headers=YAML)
+
+    assert client.get(f"{ONE}/dead-letters").status_code == 200
+    assert places[0][0]["sasl.password"] == "hunter2-${x"
