@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +226,58 @@ def test_a_stored_secret_of_the_cluster_is_used(client: TestClient, places: Plac
 
     assert client.get(f"{ONE}/dead-letters").status_code == 200
     assert places[0][0]["sasl.password"] == "hunter2-${x"
+
+
+@pytest.fixture
+def put_for(store: ControlStore) -> Callable[..., None]:
+    """Stores a deployment of a team, with a secret."""
+
+    def put(name: str, team: str) -> None:
+        spec = store.secrets.sealed(name, _text("pipeline", password="hunter2hunter2"))
+        store.deployments.put(name, Kind.PIPELINE, spec, labels={"team": team}, by="ann")
+
+    return put
+
+
+@pytest.mark.usefixtures("people", "places")
+def test_deployments_of_other_teams_do_not_exist(
+    kafka_api: Api,
+    store: ControlStore,
+    put_for: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, team in (("ours", "a"), ("payroll-of-the-board", "b"), ("acquisition", "b")):
+        put_for(name, team)
+    opened: list[str] = []
+    monkeypatch.setattr(store.secrets, "opened", lambda name, _text: opened.append(name))
+    tom = kafka_api("tom")
+
+    for name in ("payroll-of-the-boar", "payroll-of-the-board", "a%00b", "x" * 300):
+        path = f"/api/v1/deployments/{name}/dead-letters"
+        for reply in (
+            tom.get(path),
+            tom.get(f"{path}/t-0-1"),
+            tom.post(f"{path}/drop", json={"all": True}),
+            tom.post(f"{path}/replay", json={}),
+        ):
+            assert (reply.status_code, opened) == (404, []), reply.text
+            assert "ours" in reply.json()["detail"]
+            assert "acquisition" not in reply.text
+
+
+@pytest.mark.usefixtures("people", "places")
+def test_the_role_for_a_change_is_asked_for_before_secrets_are_opened(
+    kafka_api: Api,
+    store: ControlStore,
+    put_for: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_for("orders", "b")
+    vic = kafka_api("vic")
+    assert vic.get(f"{ONE}/dead-letters").status_code in (200, 400)
+    opened: list[str] = []
+    monkeypatch.setattr(store.secrets, "opened", lambda name, _text: opened.append(name))
+
+    for change, body in (("drop", {"all": True}), ("replay", {})):
+        reply = vic.post(f"{ONE}/dead-letters/{change}", json=body)
+        assert (reply.status_code, opened) == (403, [])

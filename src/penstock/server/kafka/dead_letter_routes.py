@@ -13,10 +13,10 @@ from penstock.control.roles import Role
 from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, moment, named
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.errors import ConfigError, NotFoundError
-from penstock.server.caller import Caller, require
+from penstock.server.caller import Caller
 from penstock.server.kafka.checked_route import CheckedRoute
 from penstock.server.kafka.connections import Connections
-from penstock.server.kafka.dead_letter_topic import Deployed, FindDeployed, letters_of
+from penstock.server.kafka.dead_letter_topic import FindDeployed, letters_of
 from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, AuditLog, Cursor, Limit
 from penstock.server.kafka.kafka_statuses import with_status
 from penstock.server.kafka.message_values import ValueReader
@@ -53,16 +53,11 @@ class Drop(LetterFilter):
 
 
 def dead_letters_router(find: FindDeployed, connections: Connections, audit: AuditLog) -> APIRouter:
-    """Return the routes of dead letters; `find` returns a deployment by its name."""
+    """Return the routes of dead letters; `find` returns a deployment for a caller."""
     router = APIRouter(
         prefix="/deployments/{name}/dead-letters", tags=["dead letters"], route_class=CheckedRoute
     )
     dropping = Lock()
-
-    def found(caller: Caller, name: str, role: Role) -> Deployed:
-        deployed = find(name)
-        require(caller, role, deployed.labels)
-        return deployed
 
     @router.get("")
     def list_letters(
@@ -77,7 +72,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
         cursor: Cursor = None,
     ) -> dict[str, Any]:
         """Return the dead letters that were neither replayed nor dropped, the oldest first."""
-        deployed = found(caller, name, Role.VIEWER)
+        deployed = find(caller, name, Role.VIEWER)
         wanted = LetterFilter(stage=stage, error=error, since=since, until=until).choice()
         first = _first(cursor)
         with with_status():
@@ -89,7 +84,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
     @router.get("/{id}")
     def show_letter(caller: Caller, name: Deployment, letter_id: LetterId) -> Response:
         """Return one dead letter with the whole record."""
-        deployed = found(caller, name, Role.VIEWER)
+        deployed = find(caller, name, Role.VIEWER)
         with with_status():
             waiting = letters_of(deployed, connections.find, letter_id).waiting()
         document = _document(_chosen(Choice((letter_id,)), waiting)[-1])
@@ -98,7 +93,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
     @router.post("/drop")
     def drop_letters(caller: Caller, name: Deployment, body: Drop) -> dict[str, int]:
         """Mark dead letters as dropped; the records stay in the topic."""
-        deployed = found(caller, name, Role.OPERATOR)
+        deployed = find(caller, name, Role.OPERATOR)
         wanted = body.choice(tuple(body.ids))
         if wanted == Choice() and not body.all:
             raise ConfigError(
@@ -114,7 +109,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
     @router.post("/replay")
     def replay_letters(caller: Caller, name: Deployment) -> None:
         """Refuse: a replay runs the pipeline."""
-        found(caller, name, Role.OPERATOR)
+        find(caller, name, Role.OPERATOR)
         raise RefusedRequestError(
             501,
             "a replay runs the pipeline on Spark, which this server does not have: run 'penstock "

@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.config import Connection, find_connection, resolve_references
 from penstock.config.references import has_reference
+from penstock.control.roles import Access, Role
 from penstock.control.store.control_store import ControlStore
 from penstock.control.store.rows import Kind
 from penstock.engine.dead_letters.letter import DeadLetter, as_headers, from_record
@@ -20,6 +21,7 @@ from penstock.flows.definition.kafka_options import KafkaConnection
 from penstock.flows.live.kafka_publisher import connection_of
 from penstock.kafka.topic_records import TopicRecords
 from penstock.pipeline.derived_names import dead_letters_of
+from penstock.server.deployment_access import find_for
 from penstock.server.kafka.kafka_names import checked_topic
 from penstock.server.problems import RefusedRequestError
 
@@ -29,28 +31,28 @@ _SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Deployed:
-    """What the routes of dead letters need of a deployment: its definition, with secrets, and labels."""
+    """What the routes of dead letters need of a deployment: its definition, with secrets."""
 
     name: str
     definition: Mapping[str, Any] = field(repr=False)
-    labels: Mapping[str, str] = field(default_factory=dict)
     is_flow: bool = False
 
 
-FindDeployed = Callable[[str], Deployed]
+FindDeployed = Callable[[Access, str, Role], Deployed]
+"""Finds a deployment by its name, for a caller who has a role for it."""
 
 
 def deployed_in(store: ControlStore) -> FindDeployed:
-    """Return what finds deployments in the store."""
+    """Return what finds deployments in the store; those that the caller may not see do not exist."""
 
-    def find(name: str) -> Deployed:
-        row = store.deployments.find(name)
+    def find(access: Access, name: str, role: Role) -> Deployed:
+        row = find_for(store, access, name, role)
         opened = store.secrets.opened(name, row.spec)
         data = opened if isinstance(opened, Mapping) else {}
         definition = data.get("definition") if row.kind is Kind.JOB else data
         if not isinstance(definition, Mapping):
             raise ConfigError(f"deployment {name!r} is not a pipeline: it has no dead letters")
-        return Deployed(name, definition, row.labels, row.kind is Kind.FLOW)
+        return Deployed(name, definition, row.kind is Kind.FLOW)
 
     return find
 
