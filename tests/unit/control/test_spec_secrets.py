@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any
 
 import pytest
 import yaml
@@ -104,6 +106,126 @@ def test_what_is_refused(secrets: SpecSecrets, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as refused:
         secrets.sealed("d", text)
     assert "hunter2" not in str(refused.value)
+
+
+CALLS = """\
+steps:
+- call: {url: https://one/x, headers: [{name: X-Key, value: 1}], password: One-Secret1}
+- log: hello
+- call: {url: https://two/x, headers: [{name: X-Key, value: 1}], password: Two-Secret1}
+- call: {url: 'https://app:Three-Secret1@three/x', token: Three-Token1}
+"""
+
+
+def _edited(secrets: SpecSecrets, text: str, edit: Callable[[list[Any]], Any]) -> Any:
+    """Return the list `steps` after a person has read the text, edited it and given it back."""
+    stored = secrets.sealed("d", text)
+    data = yaml.safe_load(secrets.shown("d", stored))
+    edit(data["steps"])
+    return secrets.opened("d", secrets.sealed("d", yaml.safe_dump(data), stored))["steps"]
+
+
+def test_an_element_of_a_list_keeps_its_secret_where_its_place_changes(
+    secrets: SpecSecrets,
+) -> None:
+    one, log, two, three = yaml.safe_load(CALLS)["steps"]
+
+    assert _edited(secrets, CALLS, lambda steps: steps.pop(0)) == [log, two, three]
+    assert _edited(secrets, CALLS, lambda steps: steps.reverse()) == [three, two, log, one]
+    assert _edited(secrets, CALLS, lambda steps: steps.insert(0, log)) == [
+        log,
+        one,
+        log,
+        two,
+        three,
+    ]
+    assert _edited(secrets, CALLS, lambda steps: steps.append(steps[2])) == [
+        one,
+        log,
+        two,
+        three,
+        two,
+    ]
+    assert _edited(secrets, CALLS, lambda steps: steps[1].update(log="bye")) == [
+        one,
+        {"log": "bye"},
+        two,
+        three,
+    ]
+
+
+def test_another_secret_of_an_element_may_be_given(secrets: SpecSecrets) -> None:
+    text = "steps: [{url: u, password: One-Secret1, token: One-Token1}, {url: v, password: Two-Secret1}]"
+
+    steps = _edited(secrets, text, lambda steps: steps[0].update(password="New-Secret1"))
+
+    assert steps[0] == {"url": "u", "password": "New-Secret1", "token": "One-Token1"}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda steps: steps[0]["call"].update(url="https://evil/x"),
+        lambda steps: steps[0]["call"].update(user="more"),
+        lambda steps: steps[0]["call"]["headers"].clear(),
+        lambda steps: steps[0]["call"]["headers"].append({"name": "Y", "value": 1}),
+        lambda steps: steps[2]["call"].update(url=steps[3]["call"]["url"]),
+        # The address has a secret, too.
+        lambda steps: steps[3]["call"].update(url="https://app:********@evil/x"),
+        lambda steps: steps[3]["call"].update(url="https://app:New-Secret1@evil/x"),
+        lambda steps: steps[3]["call"].update(url="https://evil/x"),
+        lambda steps: steps.append({"call": {"url": "https://four/x", "password": "********"}}),
+    ],
+)
+def test_an_element_of_a_list_that_became_another_one_needs_its_secret_again(
+    secrets: SpecSecrets, edit: Callable[[list[Any]], Any]
+) -> None:
+    with pytest.raises(
+        ConfigError, match=r"masked value at steps\.\d.*give the secret again"
+    ) as error:
+        _edited(secrets, CALLS, edit)
+    assert "Secret1" not in str(error.value)
+
+
+def test_the_only_element_of_a_list_needs_its_secret_again_where_its_url_changes(
+    secrets: SpecSecrets,
+) -> None:
+    text = "steps: [{call: {url: https://one/x, password: One-Secret1}}]"
+    with pytest.raises(ConfigError, match="give the secret again"):
+        _edited(secrets, text, lambda steps: steps[0]["call"].update(url="https://evil/x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "steps: [{password: One-Secret1}, {password: Two-Secret1}, {log: x}]",
+        "steps: [{tokens: [One-Secret1, Two-Secret1]}]",
+        "steps: [{url: u, tokens: [One-Secret1, Two-Secret1]}, {url: v}]",
+    ],
+)
+def test_elements_that_look_alike_keep_their_secrets_only_in_an_unchanged_list(
+    secrets: SpecSecrets, text: str
+) -> None:
+    stored = secrets.sealed("d", text)
+    assert secrets.sealed("d", secrets.shown("d", stored), stored) == stored
+
+    def shorten(steps: list[Any]) -> None:
+        steps[0].get("tokens", steps).pop(0)
+
+    with pytest.raises(ConfigError, match="give the secret again"):
+        _edited(secrets, text, shorten)
+
+
+def test_an_element_that_an_alias_makes_another_one_needs_its_secret_again(
+    secrets: SpecSecrets,
+) -> None:
+    text = "at: &at {url: https://one/x}\nsteps:\n- {<<: *at, password: One-Secret1}\n"
+    stored = secrets.sealed("d", text)
+    shown = secrets.shown("d", stored)
+
+    assert secrets.sealed("d", shown, stored) == stored
+    with pytest.raises(ConfigError, match=r"masked value at steps\.0"):
+        secrets.sealed("d", shown.replace("one", "evil"), stored)
 
 
 @pytest.mark.parametrize(

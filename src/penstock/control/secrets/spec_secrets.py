@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.config.secrets import MASK, is_secret_key, mask, remember_secret
+from penstock.control.secrets.known_secrets import KnownSecret, KnownSecrets, is_in_list
 from penstock.control.secrets.sealing import SEALED, Sealer, is_sealed
 from penstock.control.secrets.secret_options import secret_options
-from penstock.control.secrets.yaml_scalars import Document, Path, Scalar
+from penstock.control.secrets.yaml_scalars import Document, Scalar
 from penstock.errors import ConfigError
 
 # Without a default: that would be a value.
@@ -23,15 +23,6 @@ _PURE = re.compile(
     rf"(?:(?:basic|bearer|digest|negotiate)\s+)?(?:{re.escape(MASK)})?", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\$\{sealed:")
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A secret of the previous text: as it is stored, what it is, and what people see of it."""
-
-    sealed: str
-    value: Any
-    shown: str
 
 
 class SpecSecrets:
@@ -44,17 +35,20 @@ class SpecSecrets:
         """Return a text as it may be stored.
 
         A value that is as `shown` masks it in the previous text is the previous value: a person has read
-        the definition, changed something else, and given it back.
+        the definition, changed something else, and given it back. In a list nothing else of its element
+        may have changed: a mask does not say of which element it is.
         """
         document = Document(text, f"the definition of {deployment!r}")
-        known = self._known(deployment, previous)
+        known = self._known(deployment, previous, document)
         options = secret_options(document.data())
         for each in document.scalars:
             _refuse_sealed(each, deployment)
             if _is_named_secret(each.names, options):
                 remember_secret(each.value())
-        for each in document.scalars:
-            if (new := self._stored(deployment, each, options, known)) is not None:
+        # All before the first is replaced: they are found by the values next to them.
+        stored = [self._stored(deployment, each, options, known) for each in document.scalars]
+        for each, new in zip(document.scalars, stored, strict=True):
+            if new is not None:
                 document.replace(each, new)
         document.rewrite_comments(mask)
         return document.text()
@@ -119,37 +113,42 @@ class SpecSecrets:
 
         return SEALED.sub(again, text)
 
-    def _known(self, deployment: str, previous: str | None) -> dict[Path, _Known]:
+    def _known(self, deployment: str, previous: str | None, given: Document) -> KnownSecrets:
         """Return the sealed values of the previous text."""
         if previous is None:
-            return {}
+            return KnownSecrets(None, {}, given)
         document = Document(previous, "the previous definition")
         sealed = [each for each in document.scalars if is_sealed(each.value())]
         values = [self._sealer.unseal(deployment, each.value()) for each in sealed]
         options = secret_options(document.data())
-        return {
-            each.path: _Known(each.value(), value, _masked(each, value, options))
+        secrets = {
+            each.path: KnownSecret(each.value(), value, _masked(each, value, options))
             for each, value in zip(sealed, values, strict=True)
         }
+        return KnownSecrets(document, secrets, given)
 
     def _stored(
         self,
         deployment: str,
         scalar: Scalar,
         options: frozenset[str],
-        known: Mapping[Path, _Known],
+        known: KnownSecrets,
     ) -> str | None:
         """Return the text that replaces a value; None where it may be stored as it is."""
         value = scalar.value()
-        before = known.get(scalar.path)
+        before = known.find(scalar.path)
         if before and value in (before.shown, before.value):
             # Not encrypted again: the same definition must give the same text.
             return before.sealed
         if isinstance(value, str) and MASK in value:
             where = ".".join(map(str, scalar.path))
+            there = "there"
+            if is_in_list(scalar.path):
+                there += ", in an element of a list in which nothing else was changed"
             raise ConfigError(
                 f"the definition of {deployment!r} has a masked value at {where}, and no stored secret "
-                "is shown like that there; give the value, ${env:NAME} or ${file:PATH}"
+                f"is shown like that {there}; give the secret again: the value, ${{env:NAME}} or "
+                "${file:PATH}"
             )
         secret = _is_secret(value, is_named=_is_named_secret(scalar.names, options))
         return self._sealer.seal(deployment, value) if secret else None

@@ -117,10 +117,11 @@ def _scalars(root: yaml.Node | None) -> Iterator[Scalar]:
             yield Scalar(path, node)
         elif node is not None and id(node) not in visited and len(path) < _DEEPEST:
             visited.add(id(node))
-            waiting += [((*path, key), child) for key, child in _children(node)][::-1]
+            waiting += [((*path, key), child) for key, child in children_of(node)][::-1]
 
 
-def _children(node: yaml.Node) -> Iterator[tuple[str | int, yaml.Node]]:
+def children_of(node: yaml.Node) -> Iterator[tuple[str | int, yaml.Node]]:
+    """Yield what is in a list or a mapping, with its place or key; in a scalar there is nothing."""
     if isinstance(node, yaml.SequenceNode):
         yield from enumerate(node.value)
     elif isinstance(node, yaml.MappingNode):
