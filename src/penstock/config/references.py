@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,26 @@ from penstock.config.trust import inside
 from penstock.errors import ConfigError
 
 _Locate = Callable[[str, str], Path]
+_elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+
+
+@contextmanager
+def without_lookups() -> Iterator[None]:
+    """Refuse references of definitions: their variables and files are those of another process.
+
+    Those of settings files, which have a `base`, are resolved as ever.
+
+    >>> with without_lookups():
+    ...     resolve_references("${env:HOME}")
+    Traceback (most recent call last):
+    penstock.errors.ConfigError: a reference is looked up where the definition runs, and not here
+    """
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 def resolve_references(value: Any, base: Path | None = None, *, confined: bool = False) -> Any:
@@ -25,6 +46,9 @@ def resolve_references(value: Any, base: Path | None = None, *, confined: bool =
     >>> resolve_references({"a": ["${env:PENSTOCK_NO_SUCH:-none}", 5], "b": "$${kept}"})
     {'a': ['none', 5], 'b': '${kept}'}
     """
+
+    if base is None and _elsewhere.get():
+        return _filled(value, None, "")
 
     def locate(given: str, where: str) -> Path:
         if confined and base is not None:
@@ -49,7 +73,7 @@ def has_reference(value: Any) -> bool:
     return False
 
 
-def _filled(value: Any, locate: _Locate, name: str) -> Any:
+def _filled(value: Any, locate: _Locate | None, name: str) -> Any:
     if isinstance(value, str):
         return _REFERENCE.sub(lambda match: _resolved(match, locate, name), value)
     if isinstance(value, Mapping):
@@ -59,14 +83,18 @@ def _filled(value: Any, locate: _Locate, name: str) -> Any:
     return value
 
 
-def _resolved(match: re.Match[str], locate: _Locate, name: str) -> str:
+def _resolved(match: re.Match[str], locate: _Locate | None, name: str) -> str:
     if match[1] is None:
         return "${"
     scheme, _, rest = match[1].partition(":")
     where = f"{name}: " if name else ""
+    if locate is None and scheme in ("env", "file") and rest:
+        raise ConfigError(
+            f"{where}a reference is looked up where the definition runs, and not here"
+        )
     if scheme == "env" and rest:
         value = _from_environment(rest, where)
-    elif scheme == "file" and rest:
+    elif scheme == "file" and rest and locate:
         value = _from_file(rest, locate, where)
     else:
         # In a secret it may be a part of the secret itself.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.config.references import without_lookups
 from penstock.config.secrets import MASK
 from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.secrets.yaml_scalars import Document, Path
@@ -166,7 +167,8 @@ def _problems(text: str, origin: str, parse: Parse) -> list[Problem]:
 
 def _parse_problems(text: str, origin: str, parse: Parse) -> list[Problem]:
     try:
-        with without_imports():
+        # What replaced a reference may have made another one; an escaped one may have become one.
+        with without_imports(), without_lookups():
             parse(text, origin)
     except DefinitionError as error:
         return error.problems

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.server.conftest import SPEC
 
+from penstock.config import references
+from penstock.control.secrets.sealing import Sealer
+from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.store import ControlStore
 from penstock.server.definition_check import checked_definition
 
@@ -107,3 +111,59 @@ def test_a_flow_that_listens_is_checked_and_its_secrets_are_sealed(store: Contro
         checked = checked_definition(store.secrets, "t", text)
         assert checked.problems == []
         assert "hidden-words" not in checked.sealed
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "${env:NONE:-${file:CANARY}}",
+        "${fi${env:NONE:-le:CANARY}}",
+        "${env:NONE:-${env:CANARY-1}}",
+        "${env:CANARY-1}",
+        "$${file:CANARY}",
+        "$$${file:CANARY}",
+    ],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "commit: 'REFERENCE'",
+        "decode: {json: {schema: 'REFERENCE'}}",
+        "connection: {bootstrap.servers: h, linger.ms: 'REFERENCE'}",
+        "dead_letters: {kafka: {topic: t, connection: {bootstrap.servers: h, linger.ms: 'REFERENCE'}}}",
+        "dead_letters: {kafka: {topic: t, connection: {bootstrap.servers: h, x.y: 'REFERENCE'}}}",
+    ],
+)
+def test_no_form_of_a_reference_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, line: str
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text("canary-of-a-file")
+    monkeypatch.setenv("CANARY-1", "canary-of-a-variable")
+    looked_up: list[str] = []
+    monkeypatch.setattr(references, "_from_file", lambda *given: looked_up.append(given[0]) or "x")
+    monkeypatch.setattr(
+        references, "_from_environment", lambda *given: looked_up.append(given[0]) or "x"
+    )
+    given = reference.replace("file:CANARY", f"file:{file}").replace("le:CANARY", f"le:{file}")
+    text = SPEC.format("orders") + line.replace("REFERENCE", given) + "\n"
+
+    checked = checked_definition(SpecSecrets(Sealer([b"k" * 32])), "orders", text)
+
+    assert looked_up == []
+    assert "canary-of" not in repr(checked.problems)
+
+
+def test_a_connection_of_the_servers_settings_has_its_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BROKERS", "kafka:9092")
+    (tmp_path / "penstock.yaml").write_text(
+        "connections: {shop: {bootstrap.servers: '${env:BROKERS}'}}"
+    )
+    text = SPEC.format("orders") + "connection: shop\n"
+
+    checked = checked_definition(SpecSecrets(Sealer([b"k" * 32])), "orders", text)
+
+    assert checked.problems == []
