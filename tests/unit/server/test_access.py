@@ -21,6 +21,7 @@ from tests.unit.server.conftest import PASSWORD, SPEC, YAML, Api
 
 from penstock.control.store import ControlStore
 from penstock.control.store.login_limit import Limits, LoginLimit
+from penstock.control.store.tables import TOKENS
 from penstock.server.app import create_app
 from penstock.server.app_state import end_streams
 from penstock.server.settings import ServerSettings
@@ -254,6 +255,22 @@ def test_an_expired_or_revoked_token_is_refused(
     for token in (old, gone):
         reply = client.get(LIST, headers=bearer(token))
         assert (reply.status_code, "revoked or expired" in reply.text) == (401, True)
+
+
+def test_a_new_token_deletes_those_that_expired_more_than_a_day_ago(
+    people: None, store: ControlStore
+) -> None:
+    for name, seconds in (("long ago", 60), ("just now", 60), ("valid", 60), ("endless", None)):
+        store.tokens.create("vic", name, grants=["viewer"], seconds=seconds)
+    with store.database.write() as session:
+        for name, ago in (("long ago", 86_500), ("just now", 86_300)):
+            named = TOKENS.update().where(TOKENS.c.name == name)
+            session.execute(named.values(expires=store.database.now - ago))
+
+    store.tokens.create("ann", "new", grants=["viewer"], seconds=60)
+
+    names = {token.name for token in store.tokens.all()}
+    assert names == {"just now", "valid", "endless", "new"}
 
 
 def test_the_tokens_of_a_disabled_user_are_refused(

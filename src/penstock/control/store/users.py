@@ -29,6 +29,8 @@ from penstock.errors import ConfigError
 _LONGEST_NAME = 200
 # How exact the time of the last use is: not every request writes.
 _USED_EVERY = 60.0
+# For how long a token that has expired is still in the lists.
+_EXPIRED_FOR = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,10 @@ class Tokens:
     def create(
         self, user: str, name: str, *, grants: Iterable[str], seconds: float | None
     ) -> tuple[str, TokenRow]:
-        """Return a new token, which is not shown again, and its row; `seconds` until it expires."""
+        """Return a new token, which is not shown again, and its row; `seconds` until it expires.
+
+        Tokens of all users that expired more than a day ago are deleted.
+        """
         if seconds is not None and seconds <= 0:
             raise ConfigError(
                 f"a token cannot expire after {seconds} seconds; give a positive number"
@@ -155,6 +160,8 @@ class Tokens:
         with self._database.write() as session:
             if not session.execute(sa.select(USERS.c.name).where(USERS.c.name == user)).scalar():
                 raise ConfigError(f"there is no user {user!r}")
+            long_ago = self._database.now - _EXPIRED_FOR
+            session.execute(TOKENS.delete().where(TOKENS.c.expires < long_ago))
             session.execute(
                 TOKENS.insert().values(
                     digest=token_digest(token),
