@@ -289,8 +289,9 @@ def _ask_to_run(store: jobs.Store, job: JobRow) -> None:
     """Ask for a job that is stopped, and once more for one that has failed."""
     if job.is_alive or job.desired is Desired.DELETED:
         return
-    store.want(job.name, Desired.RUNNING)
-    if job.state == FAILED:
+    if job.desired is not Desired.RUNNING:
+        store.want(job.name, Desired.RUNNING)
+    elif job.state == FAILED:
         store.control.deployments.restart(job.name, by=store.user)
 
 
