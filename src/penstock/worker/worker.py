@@ -92,6 +92,8 @@ class Worker:
         self._watch = LeaseWatch(store.leases.length)
         self._stalled: dict[str, Stalled] = {}
         self._runs: dict[str, HostedRun] = {}
+        # Why the last action for a deployment was not possible: each reason is logged once.
+        self._refused: dict[str, str] = {}
         self._chosen = chosen
         self._lock = Lock()
         # One step at a time: reconciling, or what a caller asks for.
@@ -218,7 +220,21 @@ class Worker:
         begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
         for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
             if is_ready or not isinstance(action, Claim):
-                self._act(action)
+                self._act_alone(action)
+
+    def _act_alone(self, action: Action) -> None:
+        """Do one action; where it is not possible, only its deployment waits, for the next step."""
+        try:
+            self._act(action)
+        except TransientError:  # the store is away
+            raise
+        except Exception as error:  # a mistake of ours, too, must not stop the other deployments
+            reason = f"{type(error).__name__}: {error}"
+            if self._refused.get(action.name) != reason:
+                log.exception("action_failed", deployment=action.name, action=type(action).__name__)
+            self._refused[action.name] = reason
+        else:
+            self._refused.pop(action.name, None)
 
     def _offer(self, is_ready: bool) -> None:
         """Let the other workers count on this one, or not while it has no Java."""
