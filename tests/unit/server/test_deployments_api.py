@@ -268,6 +268,8 @@ def test_a_deletion_is_asked_for_and_is_final(client: TestClient, put: Put) -> N
     assert client.delete(ONE).status_code == 202
     again = client.put(ONE, content=SPEC.format("orders"), headers=YAML)
     assert (again.status_code, "is being deleted" in again.text) == (400, True)
+    compared = client.post(ONE + "/diff", content=SPEC.format("orders"), headers=YAML)
+    assert (compared.status_code, compared.json()["detail"]) == (400, again.json()["detail"])
 
 
 def test_one_whose_key_is_lost_can_be_read_given_again_and_deleted(

@@ -102,7 +102,7 @@ class Deployments:
             _check_revision(name, before, expected)
             if before is None:
                 return self._add(change, given, desired or Desired.RUNNING, above)
-            _refuse_deleted(before)
+            refuse_deleted(before)
             if before.kind is not kind:
                 raise ConfigError(
                     f"{name!r} is a {before.kind.value}, and a {kind.value} was given; delete it first, "
@@ -247,7 +247,7 @@ class Deployments:
             _check_revision(name, before, expected)
             if changed.get("desired") == before.desired.value:
                 return before
-            _refuse_deleted(before)
+            refuse_deleted(before)
             self._update(change, name, changed | _again_if_failed(before, changed.get("desired")))
             self._events.insert(session, change.number, name, kind, f"{kind}, asked for by {by}")
             return self._require(session, name)
@@ -314,7 +314,8 @@ def _again_if_failed(before: DeploymentRow, desired: str | None) -> dict[str, An
     return {"round": DEPLOYMENTS.c.round + sa.case((failed, 1), else_=0)}
 
 
-def _refuse_deleted(before: DeploymentRow) -> None:
+def refuse_deleted(before: DeploymentRow) -> None:
+    """Raise for a deployment that is being deleted: nothing can be asked of it any more."""
     if before.desired is Desired.DELETED:
         raise ConfigError(
             f"{before.name!r} is being deleted; wait until it is gone to create it again"
