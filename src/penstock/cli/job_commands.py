@@ -239,7 +239,10 @@ def cancel_jobs(
         ask_first(f"end and delete {listed}?", "nothing was cancelled")
     for job in chosen:
         job.cancel()
-        say(f"{job.name} is cancelled")
+        if store.get(job.name) is None:
+            say(f"{job.name} is cancelled")
+        else:
+            say(f"{job.name} is to be cancelled; the process that runs it ends it")
 
 
 @app.command("run")

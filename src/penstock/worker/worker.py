@@ -18,7 +18,8 @@ import psutil
 from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
-from penstock.control.liveness import clock, has_ended, this_process
+from penstock.control.dead_workers import free_leases_of_the_dead
+from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
@@ -242,24 +243,13 @@ class Worker:
 
     def _own(self, view: View) -> View:
         """Return what this worker decides by: everything, or the chosen ones as if it were alone."""
-        if self._free_leases_of_the_dead(view):
+        if free_leases_of_the_dead(self.store, view.workers.values()):
             view = self.store.view()
         if self._chosen is None:
             return view
         wanted = {name: each for name, each in view.wanted.items() if self._chosen(each)}
         workers = {id: worker for id, worker in view.workers.items() if id == self.id}
         return View(view.now, wanted, {name: view.runs[name] for name in wanted}, workers)
-
-    def _free_leases_of_the_dead(self, view: View) -> bool:
-        """End the leases of processes that have ended on this machine; return whether there were any.
-
-        One that is suspended lives, and keeps its leases until they lapse.
-        """
-        ended = [worker.id for worker in view.workers.values() if has_ended(worker.process)]
-        for worker in ended:
-            log.warning("worker_gone", worker=worker, runs=self.store.leases.expire(worker))
-            self.store.workers.leave(worker)
-        return bool(ended)
 
     def _is_drained(self, view: View) -> bool:
         """Return whether someone asked for the end of this worker in the store."""
