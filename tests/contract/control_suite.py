@@ -18,7 +18,9 @@ import pytest
 import sqlalchemy as sa
 from tests.contract.apart import run_apart
 
+from penstock.control.actions import Claim
 from penstock.control.passwords import Cost
+from penstock.control.reconcile import Local, reconcile
 from penstock.control.roles import Role
 from penstock.control.store import ControlStore, Database
 from penstock.control.store import events as events_module
@@ -91,6 +93,39 @@ class DeploymentsSuite:
             store.deployments.put("orders", Kind.PIPELINE, "mine", by="ann", expected=read)
         with pytest.raises(ChangedError):
             deploy(store, expected=0)
+
+    @pytest.mark.parametrize("pause", [Desired.PAUSED, Desired.STOPPED])
+    @pytest.mark.parametrize("with_put", [False, True])
+    def test_one_that_has_failed_runs_again_when_it_is_resumed(
+        self, store: ControlStore, pause: Desired, *, with_put: bool
+    ) -> None:
+        deploy(store)
+        store.workers.join("w", "host", 1)
+        lease = store.leases.claim("orders", "w")
+        assert lease
+        store.leases.release("orders", "w", lease.token, FAILED, "no such topic")
+        assert reconcile(store.view(), "w", {}) == []
+        store.deployments.set_desired("orders", pause, by="ann")
+        assert reconcile(store.view(), "w", {}) == []
+
+        if with_put:
+            deploy(store, desired=Desired.RUNNING)
+        else:
+            store.deployments.set_desired("orders", Desired.RUNNING, by="ann")
+
+        assert reconcile(store.view(), "w", {}) == [Claim("orders")]
+        assert [event.kind for event in store.events.after()] == ["created", pause.value, "running"]
+
+    def test_a_pause_that_no_worker_has_seen_restarts_nothing(self, store: ControlStore) -> None:
+        deploy(store)
+        lease = store.leases.claim("orders", "w")
+        assert lease
+        store.workers.join("w", "host", 1)
+        store.deployments.set_desired("orders", Desired.PAUSED, by="ann")
+        store.deployments.set_desired("orders", Desired.RUNNING, by="ann")
+        local = {"orders": Local(lease.token, lease.generation, lease.round)}
+
+        assert reconcile(store.view(), "w", local) == []
 
     def test_a_revision_is_never_used_again_after_a_deletion(self, store: ControlStore) -> None:
         first = deploy(store).revision

@@ -239,7 +239,10 @@ def cancel_jobs(
         ask_first(f"end and delete {listed}?", "nothing was cancelled")
     for job in chosen:
         job.cancel()
-        say(f"{job.name} is cancelled")
+        if store.get(job.name) is None:
+            say(f"{job.name} is cancelled")
+        else:
+            say(f"{job.name} is to be cancelled; the process that runs it ends it")
 
 
 @app.command("run")
@@ -289,8 +292,9 @@ def _ask_to_run(store: jobs.Store, job: JobRow) -> None:
     """Ask for a job that is stopped, and once more for one that has failed."""
     if job.is_alive or job.desired is Desired.DELETED:
         return
-    store.want(job.name, Desired.RUNNING)
-    if job.state == FAILED:
+    if job.desired is not Desired.RUNNING:
+        store.want(job.name, Desired.RUNNING)
+    elif job.state == FAILED:
         store.control.deployments.restart(job.name, by=store.user)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from penstock.control.dead_workers import free_leases_of_the_dead
 from penstock.control.job_spec import JobSpec
 from penstock.control.liveness import has_ended
 from penstock.control.places import open_store, store_place
@@ -173,15 +174,19 @@ class Store:
         self.control.deployments.set_desired(name, desired, by=self.user)
 
     def cancel(self, name: str) -> None:
-        """Ask for the end of a job; one that no process runs is removed at once."""
+        """Ask for the end of a job; one that no process runs is removed at once.
+
+        The process of this machine that ran it may have been killed: its lease counts no longer.
+        """
         self.want(name, Desired.DELETED)
+        free_leases_of_the_dead(self.control, self.control.workers.all())
         asking = f"cancel-{os.getpid()}-{secrets.token_hex(3)}"
         claimed = self.control.leases.claim(name, asking)
         row = self._row(name)
         if claimed is not None and row is not None:
-            from penstock.worker.state_removal import remove_state  # noqa: PLC0415
+            from penstock.worker.starting import Starting  # noqa: PLC0415 - it loads the engine
 
-            remove_state(JobSpec.of(row, self.control.secrets).definition)
+            Starting(self.control).clean(row)
             self.control.deployments.remove(name, asking, claimed.token)
 
 

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.roles import Role
+from penstock.control.store.deployments import refuse_deleted
 from penstock.control.store.rows import DeploymentRow, Desired
 from penstock.control.store.samples import SERIES
 from penstock.errors import ConfigError, DefinitionError, NotFoundError, Problem
@@ -45,6 +46,8 @@ def validate(name: str, given: Given, changes: Changes) -> dict[str, Any]:
 def diff(name: str, given: Given, changes: Changes) -> dict[str, Any]:
     """Return the difference between the stored definition and a given one; secrets are masked."""
     before = _allowed_before(changes, name, given)
+    if before is not None:
+        refuse_deleted(before)
     checked = changes.check(name, given, before)
     checked.require_valid(name)
     old = changes.store.secrets.shown(name, before.spec) if before else ""

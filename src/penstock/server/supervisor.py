@@ -21,7 +21,7 @@ import psutil
 
 from penstock.config.directories import log_dir
 from penstock.config.logs import event_logger
-from penstock.control.liveness import clock
+from penstock.control.liveness import clock, has_ended
 from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.errors import TransientError
@@ -154,7 +154,10 @@ class Supervisor:
                 process.send_signal(signal.SIGTERM)
 
     def _died(self, slot: Slot) -> None:
-        """Free what the process held: it cannot write any more."""
+        """Free what the process held: it cannot write any more.
+
+        A worker of another machine may have the same host name and process number: it may live.
+        """
         pid = slot.process.pid if slot.process else 0
         steady = clock() - slot.started > _STEADY
         slot.failures = 0 if steady else slot.failures + 1
@@ -163,7 +166,7 @@ class Supervisor:
         slot.process, slot.not_before = None, clock() + wait
         mine = f"{socket.gethostname()}-{pid}-"
         for row in self.store.workers.all():
-            if row.id.startswith(mine):
+            if row.id.startswith(mine) and has_ended(row.process):
                 self.store.leases.expire(row.id)
                 self.store.workers.leave(row.id)
 

@@ -20,7 +20,7 @@ from penstock.control.store.rows import DeploymentRow, Kind
 from penstock.control.worker_lease import Lease
 from penstock.engine import Done
 from penstock.engine.loop import GoesElsewhere
-from penstock.errors import ConfigError, TransientError
+from penstock.errors import ConfigError, SetupError, TransientError
 from penstock.flows.definition.flow import Flow
 from penstock.flows.definition.reading import parse_flow
 from penstock.flows.spark.flow_pipeline import flow_pipeline, require_partitions
@@ -131,13 +131,14 @@ class Starting:
     def clean(self, row: DeploymentRow) -> None:
         """Remove the state of a deployment that is deleted; its tables and offsets are kept.
 
-        Where the place of the state is not known, as after a variable was removed, it stays.
+        Where its place is not known, as after a variable or a key was removed, or cannot be written,
+        the state stays.
         """
         try:
             data = self._placing(row)
             if isinstance(data, dict) and "name" in data:
                 remove_state({"state": self.state, **data})
-        except ConfigError as error:
+        except (ConfigError, SetupError, OSError) as error:
             log.warning("state_not_removed", deployment=row.name, reason=str(error))
 
     def _placing(self, row: DeploymentRow) -> Any:

@@ -18,7 +18,8 @@ import psutil
 from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
 from penstock.control.actions import Action, Claim, Clean, Reason, Release, Restart, Start, Stop
-from penstock.control.liveness import clock, has_ended, this_process
+from penstock.control.dead_workers import free_leases_of_the_dead
+from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
@@ -92,6 +93,8 @@ class Worker:
         self._watch = LeaseWatch(store.leases.length)
         self._stalled: dict[str, Stalled] = {}
         self._runs: dict[str, HostedRun] = {}
+        # Why the last action for a deployment was not possible: each reason is logged once.
+        self._refused: dict[str, str] = {}
         self._chosen = chosen
         self._lock = Lock()
         # One step at a time: reconciling, or what a caller asks for.
@@ -218,7 +221,21 @@ class Worker:
         begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
         for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
             if is_ready or not isinstance(action, Claim):
-                self._act(action)
+                self._act_alone(action)
+
+    def _act_alone(self, action: Action) -> None:
+        """Do one action; where it is not possible, only its deployment waits, for the next step."""
+        try:
+            self._act(action)
+        except TransientError:  # the store is away
+            raise
+        except Exception as error:  # a mistake of ours, too, must not stop the other deployments
+            reason = f"{type(error).__name__}: {error}"
+            if self._refused.get(action.name) != reason:
+                log.exception("action_failed", deployment=action.name, action=type(action).__name__)
+            self._refused[action.name] = reason
+        else:
+            self._refused.pop(action.name, None)
 
     def _offer(self, is_ready: bool) -> None:
         """Let the other workers count on this one, or not while it has no Java."""
@@ -226,24 +243,13 @@ class Worker:
 
     def _own(self, view: View) -> View:
         """Return what this worker decides by: everything, or the chosen ones as if it were alone."""
-        if self._free_leases_of_the_dead(view):
+        if free_leases_of_the_dead(self.store, view.workers.values()):
             view = self.store.view()
         if self._chosen is None:
             return view
         wanted = {name: each for name, each in view.wanted.items() if self._chosen(each)}
         workers = {id: worker for id, worker in view.workers.items() if id == self.id}
         return View(view.now, wanted, {name: view.runs[name] for name in wanted}, workers)
-
-    def _free_leases_of_the_dead(self, view: View) -> bool:
-        """End the leases of processes that have ended on this machine; return whether there were any.
-
-        One that is suspended lives, and keeps its leases until they lapse.
-        """
-        ended = [worker.id for worker in view.workers.values() if has_ended(worker.process)]
-        for worker in ended:
-            log.warning("worker_gone", worker=worker, runs=self.store.leases.expire(worker))
-            self.store.workers.leave(worker)
-        return bool(ended)
 
     def _is_drained(self, view: View) -> bool:
         """Return whether someone asked for the end of this worker in the store."""
@@ -381,7 +387,10 @@ class Worker:
     def _clean(self, name: str, token: int) -> None:
         row = self.store.deployments.get(name)
         if row is not None:
-            self._starting.clean(row)
+            try:
+                self._starting.clean(row)
+            except TransientError as error:  # where its state is; the next step tries again
+                raise PenstockError(f"the state cannot be removed now: {error}") from error
         self._leases.remove(name)
         self.store.deployments.remove(name, self.id, token)
         self._reporting.forget(name)

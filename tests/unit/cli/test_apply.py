@@ -81,6 +81,21 @@ def test_a_dry_run_changes_nothing(server: PenstockServer, command: Command) -> 
     assert names(server) == []
 
 
+@pytest.mark.parametrize("option", ["--yes", "--dry-run"])
+def test_one_that_is_being_deleted_is_an_error(
+    option: str, server: PenstockServer, command: Command
+) -> None:
+    define("a")
+    command("apply", "defs", "--yes")
+    command("delete", "a", "--yes")
+
+    ended = command("apply", "defs", option)
+
+    assert (ended.code, names(server)) == (2, []), ended
+    assert "'a' is being deleted; wait until it is gone to create it again" in ended.err
+    assert "nothing was applied" in ended.err
+
+
 def test_one_invalid_definition_stops_all_with_its_file_and_line(
     server: PenstockServer, command: Command
 ) -> None:

@@ -352,3 +352,16 @@ def test_a_broken_key_file_is_not_replaced(tmp_path: Path, content: bytes) -> No
     with pytest.raises(ConfigError, match="is not a file of keys"):
         KeyFile(path).create()
     assert path.read_bytes() == content
+
+
+def test_a_value_whose_key_is_lost_is_shown_as_the_mask_and_can_be_given_again(
+    secrets: SpecSecrets,
+) -> None:
+    text = "a: {password: hunter-2, number: 1}\n"
+    stored = SpecSecrets(Sealer([token_bytes(32)])).sealed("d", text)
+
+    assert secrets.shown("d", stored) == 'a: {password: "********", number: 1}\n'
+    again = secrets.sealed("d", text, stored)
+    assert secrets.opened("d", again) == yaml.safe_load(text)
+    with pytest.raises(ConfigError, match="no stored secret is shown like that there; give the"):
+        secrets.sealed("d", secrets.shown("d", stored), stored)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
 import pytest
 from tests.unit.jobs.conftest import Idle, put
 
+from penstock.cli import main
 from penstock.control.liveness import lives, this_process
 from penstock.control.store.rows import Desired
 from penstock.errors import ConfigError, TransientError
@@ -78,6 +80,38 @@ def test_a_job_whose_process_has_ended_is_taken_at_once(store: Store) -> None:
     job = Job(store, "trades").start()
     assert job.runs_here
     assert store.find("trades").is_alive
+
+
+def test_a_job_whose_process_has_ended_is_cancelled_at_once(store: Store) -> None:
+    put(store)
+    held_by(store, ended_process())
+    cancel("trades", store)
+    assert store.get("trades") is None
+    assert store.control.workers.all() == []
+    put(store)  # the name is free
+
+
+@pytest.mark.parametrize(
+    ("process", "said"),
+    [
+        (ended_process, "trades is cancelled"),
+        (this_process, "trades is to be cancelled; the process that runs it ends it"),
+    ],
+)
+def test_the_command_says_whether_the_job_is_cancelled(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    process: Callable[[], str],
+    said: str,
+) -> None:
+    put(store)
+    held_by(store, process())
+    monkeypatch.setattr(Store, "default", lambda: store)
+    with pytest.raises(SystemExit) as end:
+        main(["jobs", "cancel", "trades", "--yes"])
+    assert not end.value.code
+    assert said in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.usefixtures("idle")

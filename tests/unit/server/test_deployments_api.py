@@ -10,6 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 from tests.unit.server.conftest import SPEC, YAML, Api
 
+from penstock.control.secrets.sealing import Sealer
+from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.store import ControlStore
 
 Put = Callable[..., dict[str, Any]]
@@ -266,6 +268,20 @@ def test_a_deletion_is_asked_for_and_is_final(client: TestClient, put: Put) -> N
     assert client.delete(ONE).status_code == 202
     again = client.put(ONE, content=SPEC.format("orders"), headers=YAML)
     assert (again.status_code, "is being deleted" in again.text) == (400, True)
+    compared = client.post(ONE + "/diff", content=SPEC.format("orders"), headers=YAML)
+    assert (compared.status_code, compared.json()["detail"]) == (400, again.json()["detail"])
+
+
+def test_one_whose_key_is_lost_can_be_read_given_again_and_deleted(
+    client: TestClient, store: ControlStore
+) -> None:
+    client.put(ONE, content=SECRET, headers=YAML)
+    store.secrets = SpecSecrets(Sealer([bytes(32)]))
+
+    assert client.get(ONE).status_code == 200
+    assert client.put(ONE, content=SECRET, headers=YAML).status_code == 200
+    store.secrets = SpecSecrets(Sealer([bytes([1] * 32)]))
+    assert client.delete(ONE).status_code == 202
 
 
 def test_a_missing_deployment_is_named_with_a_hint(client: TestClient, put: Put) -> None:

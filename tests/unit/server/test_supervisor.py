@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from penstock.control.liveness import this_process
 from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
@@ -87,6 +89,39 @@ def test_it_starts_as_many_as_wanted(make: Make, ready: Path) -> None:
     assert len(set(one.pids())) == 2
 
 
+def name_of(pid: int) -> str:
+    """Return the unique name of a process of this machine that runs."""
+    machine = this_process().partition("/")[0]
+    start = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    return f"{machine}/{pid}/{start}/x"
+
+
+def test_a_live_worker_of_another_machine_with_the_same_host_and_number_keeps_its_leases(
+    make: Make, own_store: ControlStore
+) -> None:
+    host = supervisors.socket.gethostname()
+    ended = subprocess.Popen(["sleep", "60"])
+    names = {"here": name_of(ended.pid), "there": f"another-boot-1/{ended.pid}/5000/x"}
+    for each, process in names.items():
+        worker = f"{host}-{ended.pid}-{each}"
+        own_store.deployments.put(each, Kind.PIPELINE, f"name: {each}", by="ann")
+        own_store.workers.join(worker, host, ended.pid, 1.0, process)
+        assert own_store.leases.claim(each, worker)
+    one = make()
+    one.slots[0].process = psutil.Process(ended.pid)
+    ended.kill()
+    eventually(lambda: not one.slots[0].is_running())  # no one has waited for it
+
+    one._died(one.slots[0])
+    ended.wait()
+
+    now = own_store.database.time()
+    assert {run.deployment: run.is_held(now) for run in own_store.leases.all()} == {
+        "here": False, "there": True,
+    }  # fmt: skip
+    assert [row.process for row in own_store.workers.all()] == [names["there"]]
+
+
 def test_one_that_is_killed_is_started_again_and_its_leases_are_free(
     make: Make, ready: Path, own_store: ControlStore
 ) -> None:
@@ -96,7 +131,7 @@ def test_one_that_is_killed_is_started_again_and_its_leases_are_free(
     (pid,) = one.pids()
     worker = f"{supervisors.socket.gethostname()}-{pid}-abc"
     own_store.deployments.put("a", Kind.PIPELINE, "name: a", by="ann")
-    own_store.workers.join(worker, supervisors.socket.gethostname(), pid, 1.0)
+    own_store.workers.join(worker, supervisors.socket.gethostname(), pid, 1.0, name_of(pid))
     assert own_store.leases.claim("a", worker)
 
     os.kill(pid, signal.SIGKILL)

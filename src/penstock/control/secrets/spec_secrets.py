@@ -15,7 +15,7 @@ from penstock.control.secrets.known_secrets import KnownSecret, KnownSecrets, is
 from penstock.control.secrets.sealing import SEALED, Sealer, is_sealed
 from penstock.control.secrets.secret_options import secret_options
 from penstock.control.secrets.yaml_scalars import Document, Scalar
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, SetupError
 
 # Without a default: that would be a value.
 _REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+)\}")
@@ -80,7 +80,7 @@ class SpecSecrets:
         """Return a stored text for people: references by name, everything else masked."""
         document = Document(text, f"the definition of {deployment!r}")
         sealed = [each for each in document.scalars if is_sealed(each.value())]
-        values = [self._sealer.unseal(deployment, each.value()) for each in sealed]
+        values = [self._readable(deployment, each.value()) for each in sealed]
         options = secret_options(document.data())
         for each, value in zip(sealed, values, strict=True):
             document.replace(each, _masked(each, value, options))
@@ -119,13 +119,21 @@ class SpecSecrets:
             return KnownSecrets(None, {}, given)
         document = Document(previous, "the previous definition")
         sealed = [each for each in document.scalars if is_sealed(each.value())]
-        values = [self._sealer.unseal(deployment, each.value()) for each in sealed]
+        values = [self._readable(deployment, each.value()) for each in sealed]
         options = secret_options(document.data())
         secrets = {
             each.path: KnownSecret(each.value(), value, _masked(each, value, options))
             for each, value in zip(sealed, values, strict=True)
+            if value is not None
         }
         return KnownSecrets(document, secrets, given)
+
+    def _readable(self, deployment: str, text: str) -> Any:
+        """Return a sealed value; None where it cannot be opened, as after its key was lost."""
+        try:
+            return self._sealer.unseal(deployment, text)
+        except (ConfigError, SetupError):
+            return None
 
     def _stored(
         self,

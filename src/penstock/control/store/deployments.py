@@ -15,7 +15,15 @@ import sqlalchemy as sa
 
 from penstock.control.store.database import Database
 from penstock.control.store.events import Events, next_number
-from penstock.control.store.rows import FREE, PENDING, DeploymentRow, Desired, Kind, SpecRow
+from penstock.control.store.rows import (
+    FAILED,
+    FREE,
+    PENDING,
+    DeploymentRow,
+    Desired,
+    Kind,
+    SpecRow,
+)
 from penstock.control.store.tables import (
     COUNTERS,
     DEPLOYMENTS,
@@ -94,7 +102,7 @@ class Deployments:
             _check_revision(name, before, expected)
             if before is None:
                 return self._add(change, given, desired or Desired.RUNNING, above)
-            _refuse_deleted(before)
+            refuse_deleted(before)
             if before.kind is not kind:
                 raise ConfigError(
                     f"{name!r} is a {before.kind.value}, and a {kind.value} was given; delete it first, "
@@ -105,7 +113,7 @@ class Deployments:
     def set_desired(
         self, name: str, desired: Desired, *, by: str, expected: int | None = None
     ) -> DeploymentRow:
-        """Ask for another state; `DELETED` is final."""
+        """Ask for another state; `DELETED` is final. One that has failed runs again when resumed."""
         return self._change(name, by, expected, desired.value, desired=desired.value)
 
     def restart(self, name: str, *, by: str, expected: int | None = None) -> DeploymentRow:
@@ -223,7 +231,7 @@ class Deployments:
             self._events.insert(session, change.number, name, "changed", text)
         if desired is not None and desired is not before.desired:
             change = replace(change, number=next_number(session)) if changed else change
-            changed["desired"] = desired.value
+            changed |= {"desired": desired.value, **_again_if_failed(before, desired.value)}
             text = f"{desired.value}, asked for by {by}"
             self._events.insert(session, change.number, name, desired.value, text)
         if changed:
@@ -239,8 +247,8 @@ class Deployments:
             _check_revision(name, before, expected)
             if changed.get("desired") == before.desired.value:
                 return before
-            _refuse_deleted(before)
-            self._update(change, name, changed)
+            refuse_deleted(before)
+            self._update(change, name, changed | _again_if_failed(before, changed.get("desired")))
             self._events.insert(session, change.number, name, kind, f"{kind}, asked for by {by}")
             return self._require(session, name)
 
@@ -295,7 +303,19 @@ def _check_revision(name: str, before: DeploymentRow | None, expected: int | Non
         )
 
 
-def _refuse_deleted(before: DeploymentRow) -> None:
+def _again_if_failed(before: DeploymentRow, desired: str | None) -> dict[str, Any]:
+    """Return what changes, too, so that one that has failed is tried again when it is resumed.
+
+    One that has not failed keeps its round: a short pause that no worker has seen interrupts nothing.
+    """
+    if desired != Desired.RUNNING.value or before.desired is Desired.RUNNING:
+        return {}
+    failed = sa.exists().where(RUNS.c.deployment == before.name, RUNS.c.state == FAILED)
+    return {"round": DEPLOYMENTS.c.round + sa.case((failed, 1), else_=0)}
+
+
+def refuse_deleted(before: DeploymentRow) -> None:
+    """Raise for a deployment that is being deleted: nothing can be asked of it any more."""
     if before.desired is Desired.DELETED:
         raise ConfigError(
             f"{before.name!r} is being deleted; wait until it is gone to create it again"

@@ -1,0 +1,89 @@
+"""One deployment with which nothing is possible does not keep a worker from the others."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from tests.unit.jobs.conftest import Idle
+
+from penstock.control.actions import Reason
+from penstock.control.store import ControlStore
+from penstock.control.store.rows import Desired, Kind
+from penstock.errors import TransientError
+from penstock.testing import eventually
+from penstock.worker.worker import Worker
+
+
+class CannotClean:
+    """Starts runs that do nothing, and cannot remove what they leave."""
+
+    error: Exception | None = ValueError("the state is broken")
+
+    def start(self, *_: Any) -> Idle:
+        return Idle()
+
+    def clean(self, _row: Any) -> None:
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def starting() -> CannotClean:
+    return CannotClean()
+
+
+@pytest.fixture
+def worker(control_store: ControlStore, starting: Any) -> Worker:
+    """A worker that does one step at a time, when a test asks for it."""
+    made = Worker(control_store, starting, chosen=lambda _: True)
+    control_store.workers.join(made.id, "host", 1)
+    for name in ("a", "b"):
+        control_store.deployments.put(name, Kind.PIPELINE, f"name: {name}", by="a test")
+    control_store.deployments.set_desired("a", Desired.DELETED, by="a test")
+    return made
+
+
+def test_a_deletion_that_is_not_possible_does_not_stop_the_others(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        for _ in range(4):
+            worker.reconcile()
+
+    assert list(worker.runs) == ["b"]
+    assert caplog.text.count("action_failed") == 1
+    worker.store.deployments.restart("b", by="a test")
+    first = worker.runs["b"]
+    worker.reconcile()
+    eventually(lambda: first.is_over)
+    worker.reconcile()
+    assert worker.runs["b"] is not first
+    worker.finish("b", Reason.STOPPED)
+
+
+def test_a_state_whose_place_is_away_is_removed_later(
+    worker: Worker, starting: CannotClean
+) -> None:
+    starting.error = TransientError("the bucket is away")
+    worker.reconcile()
+    assert worker.store.deployments.get("a")
+
+    starting.error = None
+    worker.reconcile()
+
+    assert worker.store.deployments.get("a") is None
+    assert list(worker.runs) == ["b"]
+    worker.finish("b", Reason.STOPPED)
+
+
+def test_a_store_that_is_away_ends_the_step(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TransientError("the store is away")
+
+    monkeypatch.setattr(worker.store.leases, "claim", refuse)
+    with pytest.raises(TransientError):
+        worker.reconcile()
