@@ -7,6 +7,7 @@ import pytest
 from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.kafka import Consumer, Event
+from penstock.retry import wait_for
 from penstock.testing import eventually, fill
 
 NewTopic = Callable[..., str]
@@ -94,6 +95,49 @@ def test_a_full_queue_holds_its_partition_back_and_loses_nothing(
     assert [int(record.value) for record in fast] == list(range(0, 200, 2))
     assert len(slow) <= 10 + 10
     assert [int(r.value) for r in slow.poll_batch(100, 30)] == list(range(1, 200, 2))
+
+
+@pytest.fixture
+def full(
+    connection: Connection, new_topic: NewTopic, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """A topic of 200 numbers in one partition that is held: ten wait in the consumer's queue."""
+    monkeypatch.setattr("penstock.kafka.consuming.queues._MOST", 10)
+    topic = new_topic()
+    fill(connection, topic, [str(number) for number in range(200)])
+    consumer.assign({(topic, 0): 0})
+    queue = consumer.queues.consumer
+    assert eventually(lambda: len(queue) >= 10)
+    assert len(queue) < 30
+    return topic
+
+
+def numbers(consumer: Consumer, count: int, wait: float = 30) -> list[int]:
+    return [int(record.value) for record in consumer.poll_batch(count, wait)]
+
+
+def test_a_paused_partition_stays_paused_though_its_queue_was_full(
+    consumer: Consumer, full: str
+) -> None:
+    first = numbers(consumer, 3)
+    consumer.pause([(full, 0)])
+    assert numbers(consumer, 1, 1) == []
+    consumer.resume([(full, 0)])
+    assert first + numbers(consumer, 197) == list(range(200))
+
+
+def test_resuming_does_not_let_a_full_queue_grow(consumer: Consumer, full: str) -> None:
+    queue = consumer.queues.consumer
+    before = len(queue)
+    consumer.resume([(full, 0)])
+    assert not wait_for(lambda: len(queue) > before, within=1, every=0.05)
+    assert numbers(consumer, 200) == list(range(200))
+
+
+def test_a_held_partition_that_is_assigned_again_is_read(consumer: Consumer, full: str) -> None:
+    consumer.unassign()
+    consumer.assign({(full, 0): 0})
+    assert numbers(consumer, 200) == list(range(200))
 
 
 def of_name(consumer: Consumer, name: str) -> Event:

@@ -245,3 +245,77 @@ def test_json_that_does_not_fit_is_reported_with_its_place(
 ) -> None:
     with pytest.raises(error, match=words):
         kafka.parseJsonTable([text], schema)
+
+
+def one_value(kind: str, value: Any) -> Any:
+    return kafka.parseJsonTable([json.dumps({"c": value})], {"c": kind})["c"][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "moment"),
+    [
+        ("MONTH", "2024.08", "2024-08-01"),
+        ("DATE", "1600.01.01", "1600-01-01"),
+        ("DATE", "2024.08.30T00:00:00", "2024-08-30"),
+        ("DATEHOUR", "2024.08.30T12:00", "2024-08-30T12"),
+        ("DATETIME", "2024.08.30 12:34", "2024-08-30T12:34"),
+        ("DATETIME", "2024-08-30T12:34:56.000", "2024-08-30T12:34:56"),
+        ("TIMESTAMP", "2024.08.30T12:34:56.7", "2024-08-30T12:34:56.7"),
+        ("NANOTIMESTAMP", "1677.09.21T00:12:43.145224193", "1677-09-21T00:12:43.145224193"),
+        ("NANOTIMESTAMP", "2262.04.11T23:47:16.854775807", "2262-04-11T23:47:16.854775807"),
+    ],
+)
+def test_a_time_in_json_keeps_its_value(kind: str, text: str, moment: str) -> None:
+    assert one_value(kind, text) == pd.Timestamp(moment)
+    assert one_value(kind, "") is pd.NaT
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        ("NANOTIMESTAMP", "2500.01.01T00:00:00", "is not in 1677-09-21"),
+        ("NANOTIMESTAMP", "1600.01.01", "is not in 1677-09-21"),
+        ("NANOTIMESTAMP", "2262.04.11T23:47:16.854775808", "is not in 1677-09-21"),
+        ("NANOTIMESTAMP", "2024.08.30T12:34:56.1234567891", "finer than the type"),
+        ("TIMESTAMP", "2024.08.30T12:34:56.123456789", "finer than the type"),
+        ("DATETIME", "2024.08.30T12:34:56.789", "finer than the type"),
+        ("DATEHOUR", "2024.08.30T12:30", "finer than the type"),
+        ("DATE", "2024.08.30T12:00:00", "finer than the type"),
+        ("MONTH", "2024.08.30", "finer than the type"),
+        ("DATE", "2024.02.30", "Day out of range"),
+        ("DATE", "20240830", "not a time"),
+        ("TIMESTAMP", "now", "not a time"),
+        ("DATE", "today", "not a time"),
+        ("TIMESTAMP", "2024.08.30T12:00:00+08:00", "not a time without a zone"),
+        ("TIMESTAMP", "2024.08.30T12:00:00\n", "not a time"),
+    ],
+)
+def test_a_time_in_json_that_its_type_cannot_hold_is_refused(
+    kind: str, text: str, words: str
+) -> None:
+    with pytest.raises(FormatError, match=f"column 'c' of type {kind}: .*{words}"):
+        one_value(kind, text)
+
+
+def test_whole_numbers_in_json_are_rounded_to_the_nearest_floating_number() -> None:
+    assert one_value("DOUBLE", 9_007_199_254_740_993) == 9_007_199_254_740_992.0
+    assert one_value("FLOAT", 20_000_001) == 20_000_000.0
+    column = kafka.parseJsonTable(['{"c": 20000001}', "{}", '{"c": 0.5}'], {"c": "FLOAT"})["c"]
+    assert (str(column.dtype), column[0], column[2]) == ("float32", 20_000_000.0, 0.5)
+    assert column.isna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "words"),
+    [
+        ("FLOAT", 1e300, r"1e\+300 is too large"),
+        ("FLOAT", -1e39, r"-1e\+39 is too large"),
+        ("INT", 1.5, "1.5 is not a whole number"),
+        ("LONG", 1e19, "Could not convert"),
+    ],
+)
+def test_a_number_in_json_that_its_type_cannot_hold_is_refused(
+    kind: str, number: float, words: str
+) -> None:
+    with pytest.raises(FormatError, match=f"column 'c' of type {kind}: .*{words}"):
+        one_value(kind, number)

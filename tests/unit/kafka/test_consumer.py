@@ -240,6 +240,93 @@ def test_a_full_queue_pauses_its_partition_until_it_is_read(
     assert fake.calls[1:] == [("resume", [("t", 1)])]
 
 
+Full = Callable[[], tuple[Consumer, FakeClient]]
+
+
+@pytest.fixture
+def full(made: Any, monkeypatch: pytest.MonkeyPatch) -> Full:
+    """Makes consumers whose queue for the partition 1 is full, so that it is held."""
+    monkeypatch.setattr("penstock.kafka.consuming.queues._MOST", 2)
+
+    def make() -> tuple[Consumer, FakeClient]:
+        consumer, fake = made([message(0, 1), message(1, 1)], [message(0)])
+        assert len(consumer.queues.partition("t", 1)) == 2
+        assert offsets(consumer.poll_batch(1)) == [0]
+        assert fake.calls == [("pause", [("t", 1)])]
+        fake.calls.clear()
+        return consumer, fake
+
+    return make
+
+
+def test_a_partition_that_the_caller_paused_is_not_resumed_when_its_queue_has_room(
+    full: Full,
+) -> None:
+    consumer, fake = full()
+    consumer.pause([("t", 1)])
+    assert fake.calls == [("seek", {("t", 1): 0}), ("pause", [("t", 1)])]
+    assert consumer.poll(0.01) is None
+    assert fake.calls[2:] == []
+    consumer.resume([("t", 1)])
+    assert fake.calls[2:] == [("resume", [("t", 1)])]
+
+
+def test_a_pause_that_is_over_before_the_next_poll_leaves_no_partition_paused(full: Full) -> None:
+    consumer, fake = full()
+    consumer.pause([("t", 1)])
+    consumer.resume([("t", 1)])
+    assert consumer.poll(0.01) is None
+    assert fake.calls[-1] == ("resume", [("t", 1)])
+
+
+def test_a_resumed_partition_waits_until_there_is_room_in_its_queue(full: Full) -> None:
+    consumer, fake = full()
+    consumer.resume([("t", 1), ("t", 0)])
+    assert fake.calls == [("resume", [("t", 0)])]
+    assert consumer.poll(0.01) is None
+    queue = consumer.queues.partition("t", 1)
+    assert (len(queue), len(fake.calls)) == (2, 1)
+    assert offsets(queue.poll_batch(2, 0)) == [0, 1]
+    assert queue.poll(0.01) is None
+    assert fake.calls[1:] == [("resume", [("t", 1)])]
+    # Where it is full again, it is held again.
+    fake.steps = [[message(2, 1), message(3, 1)]]
+    assert len(queue) == 2
+    assert consumer.poll(0.01) is None
+    assert fake.calls[2:] == [("pause", [("t", 1)])]
+
+
+def test_a_held_partition_that_goes_away_is_not_left_paused(full: Full) -> None:
+    consumer, fake = full()
+    consumer._buffer.rebalanced("Revoked", [TopicPartition("t", 1)])
+    fake.assigned = [TopicPartition("t", 0)]
+    assert consumer.poll(0.01) is None
+    assert fake.calls == [("resume", [("t", 1)])]
+
+
+def test_the_twin_leaves_a_partition_paused_that_the_caller_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.kafka.consuming.queues._MOST", 2)
+
+    async def read() -> list[tuple[str, Any]]:
+        async with AsyncConsumer(Connection(brokers="127.0.0.1:1"), "g") as consumer:
+            consumer.sync._client.raw.close()
+            fake = consumer.sync._client.raw = FakeClient(
+                consumer.sync, [message(0, 1), message(1, 1)]
+            )
+            consumer.assign({("t", 1): 0})
+            queue = consumer.sync.queues.partition("t", 1)
+            assert len(queue) == 2
+            assert await consumer.poll(0.01) is None
+            consumer.pause([("t", 1)])
+            assert await consumer.poll(0.01) is None
+            return list(fake.calls)
+
+    paused = ("pause", [("t", 1)])
+    assert asyncio.run(read()) == [paused, ("seek", {("t", 1): 0}), paused]
+
+
 def test_events_come_in_their_order(made: Any) -> None:
     consumer, _ = made([message(4)])
     main = consumer.queues.main

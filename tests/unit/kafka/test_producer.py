@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message
 
-from penstock import Connection, Producer
-from penstock.errors import ConfigError, PenstockError, QueueFullError, TerminalError
+from penstock import AsyncProducer, Connection, Producer
+from penstock.errors import ConfigError, FormatError, PenstockError, QueueFullError, TerminalError
 from penstock.kafka.producing.arguments import headers_of
 
 AWAY = Connection(brokers="127.0.0.1:1")
@@ -105,6 +106,32 @@ def test_a_failure_that_was_reported_is_not_raised_by_flush(made: Made) -> None:
         producer.produce("t", None, "2").result()
     producer.flush()
     assert [type(error).__name__ for error in reported] == ["RecordError"]
+
+
+TOO_LONG_INSIDE = ["a"] * 10 + ["b" * 200] + ["c"] * 3
+
+
+def test_of_a_split_value_that_is_refused_no_piece_is_sent(made: Made) -> None:
+    producer, fake = made()
+    producer.sizes.message, producer.sizes.buffer = 50, 100
+    with pytest.raises(FormatError, match="204 bytes cannot be split"):
+        producer.produce("t", "k", TOO_LONG_INSIDE, "json")
+    producer.flush()
+    assert (fake.sent, len(producer), producer.delivered) == ([], 0, 0)
+
+
+def test_of_a_split_value_that_is_refused_no_piece_is_sent_by_the_twin() -> None:
+    async def sent() -> list[tuple[Any, ...]]:
+        async with AsyncProducer(AWAY) as producer:
+            fake = producer._sender.client = FakeClient()
+            producer._sender.produce = fake.produce
+            producer.sizes.message, producer.sizes.buffer = 50, 100
+            with pytest.raises(FormatError, match="204 bytes cannot be split"):
+                await producer.produce("t", "k", TOO_LONG_INSIDE, "json")
+            await producer.flush()
+            return fake.sent
+
+    assert asyncio.run(sent()) == []
 
 
 def test_what_a_callback_raises_comes_out_of_poll(made: Made) -> None:

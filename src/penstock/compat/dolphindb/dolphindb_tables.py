@@ -40,6 +40,25 @@ _MOMENTS = {
     "TIMESTAMP": "M8[ms]",
     "NANOTIMESTAMP": "M8[ns]",
 }
+_MOMENT = re.compile(
+    r"([0-9]{4})(?P<dash>[.-])([0-9]{2})"
+    r"(?:(?P=dash)([0-9]{2})(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:[.]([0-9]+))?)?)?)?)?"
+)
+_EARLIEST = "0000-01-01T00:00:00.000000000"
+# The moments that fit into 64 bits of nanoseconds.
+_FIRST_NANOSECOND, _LAST_NANOSECOND = (
+    "1677-09-21T00:12:43.145224193",
+    "2262-04-11T23:47:16.854775807",
+)
+# How much of such a text is of each type.
+_LENGTHS = {
+    "MONTH": 7,
+    "DATE": 10,
+    "DATEHOUR": 13,
+    "DATETIME": 19,
+    "TIMESTAMP": 23,
+    "NANOTIMESTAMP": 29,
+}
 _PLAIN = ("BOOL", "CHAR", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "STRING", "SYMBOL")
 _PARSED = (*_PLAIN, *_MOMENTS)
 
@@ -124,6 +143,8 @@ def _check_column(name: str, given: Any) -> None:
 def parseJsonTable(column: Iterable[Any], schema: Any) -> DataFrame:
     """Return a table of JSON objects, one text for each row; missing fields are null.
 
+    Numbers are rounded to FLOAT and DOUBLE. What a type cannot hold is refused: a time of day for DATE.
+
     `schema` is a table with the columns `name` and `type`, or a mapping; types by DolphinDB's names.
 
     >>> parseJsonTable(['{"id": 1, "date": "2024.08.30"}'], {"date": "DATE", "id": "INT"})
@@ -164,16 +185,48 @@ def _object(number: int, text: Any) -> Mapping[str, Any]:
 def _column(name: str, kind: str, values: list[Any]) -> Any:
     try:
         if kind in _MOMENTS:
-            texts = ["NaT" if value is None else _iso(value) for value in values]
+            texts = ["NaT" if value is None else _iso(value, kind) for value in values]
             return np.array(texts, dtype=_MOMENTS[kind])
-        return to_numpy(pa.array(values, BY_NAME[kind].arrow))
+        return _plain(kind, values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"column {name!r} of type {kind}: {error}") from error
 
 
-def _iso(text: Any) -> str:
-    """Return DolphinDB's 2024.08.30T12:00:00.123 with dashes in the date, as numpy needs it."""
+def _plain(kind: str, values: list[Any]) -> Any:
+    """Return a column of no dates: numbers are rounded to FLOAT and DOUBLE, and nothing is cut."""
+    type_ = BY_NAME[kind].arrow
+    if pa.types.is_integer(type_):
+        for value in values:
+            if type(value) is float and not value.is_integer():
+                raise ValueError(f"{value!r} is not a whole number")
+    if not pa.types.is_floating(type_):
+        return to_numpy(pa.array(values, type_))
+    # Arrow refuses whole numbers that it would have to round.
+    numbers = [float(value) if type(value) is int else value for value in values]
+    column = to_numpy(pa.array(numbers, type_))
+    if (too_large := np.isinf(column)).any():
+        raise ValueError(f"{values[int(too_large.argmax())]!r} is too large")
+    return column
+
+
+def _iso(text: Any, kind: str) -> str:
+    """Return DolphinDB's 2024.08.30T12:00:00.123 as numpy needs it, to the unit of the type.
+
+    >>> _iso("2024.08.30 12:00:00.1", "TIMESTAMP"), _iso("2024.08.30T00:00", "DATE")
+    ('2024-08-30T12:00:00.100', '2024-08-30')
+    """
     if not isinstance(text, str):
         raise TypeError(f"{text!r} is not text")
-    day, *clock = text.replace(" ", "T").split("T")
-    return "T".join([day.replace(".", "-"), *clock])
+    if not text:
+        return "NaT"
+    if not (match := _MOMENT.fullmatch(text)):
+        raise ValueError(f"{text!r} is not a time without a zone, as 2024.08.30T12:00:00.123")
+    year, _, month, day, hour, minute, second, fraction = match.groups(default="00")
+    clock = f"{hour}:{minute}:{second}.{fraction.rstrip('0'):0<9}"
+    whole = f"{year}-{month}-{day if match[4] else '01'}T{clock}"
+    length = _LENGTHS[kind]
+    if whole[length:] != _EARLIEST[length:]:
+        raise ValueError(f"{text!r} is finer than the type")
+    if kind == "NANOTIMESTAMP" and not _FIRST_NANOSECOND <= whole <= _LAST_NANOSECOND:
+        raise ValueError(f"{text!r} is not in {_FIRST_NANOSECOND} .. {_LAST_NANOSECOND}")
+    return whole[:length]

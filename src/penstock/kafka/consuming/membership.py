@@ -30,10 +30,17 @@ Topics = str | re.Pattern[str] | Iterable[str]
 
 
 class Membership:
-    """The subscription and the assignment of one consumer."""
+    """The subscription and the assignment of one consumer.
+
+    Two may stop the fetching from a partition: the caller (`pause`), and the queues where they are full
+    (`hold`). librdkafka knows one pause only, and keeps it over a rebalance: it is ended when neither of
+    the two needs it any more.
+    """
 
     def __init__(self, client: ConsumerClient, buffer: Buffer) -> None:
         self.subscription: Sequence[str] = ()
+        self.held: frozenset[Partition] = frozenset()
+        self._paused: frozenset[Partition] = frozenset()
         self._client = client
         self._buffer = buffer
 
@@ -93,14 +100,29 @@ class Membership:
         with self._client.translated("pausing partitions"):
             self._buffer.put_back(places)
             self._client.raw.pause(places)
+        self._paused |= _named(places)
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Fetch from these partitions again: at once, or when there is room in their queue."""
+        named = _named(places_of(partitions))
+        self._fetch_again(named - self.held)
+        self._paused -= named
 
     def hold(self, partitions: Iterable[Partition]) -> None:
         """Fetch no more from these partitions, and keep what waits of them."""
+        places = places_of(partitions)
         with self._client.translated("pausing partitions"):
-            self._client.raw.pause(places_of(partitions))
+            self._client.raw.pause(places)
+        self.held |= _named(places)
 
-    def resume(self, partitions: Iterable[Partition]) -> None:
-        """Fetch from these partitions again."""
+    def release(self, partitions: Iterable[Partition]) -> None:
+        """Fetch from these partitions again, but for those that the caller paused."""
+        named = frozenset(partitions)
+        if go := named - self._paused:
+            self._fetch_again(go)
+        self.held -= named
+
+    def _fetch_again(self, partitions: Iterable[Partition]) -> None:
         with self._client.translated("resuming partitions"):
             self._client.raw.resume(places_of(partitions))
 
@@ -147,6 +169,10 @@ class Rebalance:
         get = self.client.handle.get
         strategy = str(get("partition.assignment.strategy", ""))
         return "cooperative-sticky" in strategy or get("group.protocol") == "consumer"
+
+
+def _named(places: Iterable[TopicPartition]) -> frozenset[Partition]:
+    return frozenset((place.topic, place.partition) for place in places)
 
 
 def _topic_names(topics: Topics) -> list[str]:

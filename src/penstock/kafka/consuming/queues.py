@@ -192,7 +192,6 @@ class Router:
         self._poller = poller
         self._buffer = buffer
         self._membership = membership
-        self._held: set[Partition] = set()
         self._partitions: dict[Partition, Queue] = {}
         self.consumer = Queue("consumer", self)
         self.main = Queue("main", self)
@@ -227,8 +226,6 @@ class Router:
 
     def rebalanced(self, change: str, partitions: list[TopicPartition]) -> None:
         """Add the event of partitions that came or went."""
-        if change != "Assigned":
-            self._held -= {(place.topic, place.partition) for place in partitions}
         self._put(self.consumer, Event("Rebalance", change=change, partitions=_rows(partitions)))
 
     def committed(self, error: PenstockError | None, partitions: list[TopicPartition]) -> None:
@@ -257,16 +254,17 @@ class Router:
             )
 
     def _hold_back(self) -> None:
-        """Pause the partitions whose queue is full, and resume those whose queue has room again."""
-        if not self._held and not any(queue._is_full() for queue in self._all()):
+        """Hold the partitions whose queue is full, and release those whose queue has room again."""
+        held = self._membership.held
+        if not held and not any(queue._is_full() for queue in self._all()):
             return
-        mine = set(self._membership.assigned_at())
+        mine = self._membership.assigned_at()
         full = {where for where in mine if self._partitions.get(where, self.consumer)._is_full()}
-        if stop := full - self._held:
+        if stop := full - held:
             self._membership.hold(stop)
-        if go := (self._held - full) & mine:
-            self._membership.resume(go)
-        self._held = full
+        # Also those that went away: where they come back, librdkafka would not fetch from them.
+        if go := held - full:
+            self._membership.release(go)
 
     def _all(self) -> tuple[Queue, ...]:
         return self.main, self.consumer, *self._partitions.values()

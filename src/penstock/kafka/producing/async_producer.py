@@ -104,7 +104,8 @@ class AsyncProducer:
         if self._partitions.is_chosen_here:
             await finish(self._partitions.count, topic, self.timeout)
         rest = headers_of(headers), timestamp, on_delivery
-        parts = self._producer._parts(topic, key, value, format, partition)
+        # All before the first is sent: of a value that is refused nothing may be in the topic.
+        parts = list(self._producer._parts(topic, key, value, format, partition))
         sent = [await self._sent(topic, part, rest) for part in parts]
         return sent[0] if len(sent) == 1 else SplitReceipt(parts=sent)
 

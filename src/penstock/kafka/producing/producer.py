@@ -155,7 +155,8 @@ class Producer:
                 sender.serve()
             return receipt
         rest = (headers_of(headers), timestamp, on_delivery)
-        parts = self._parts(topic, key, value, format, partition)
+        # All before the first is sent: of a value that is refused nothing may be in the topic.
+        parts = list(self._parts(topic, key, value, format, partition))
         sent = [sender.send(topic, *part, *rest) for part in parts]
         return sent[0] if len(sent) == 1 else SplitReceipt(parts=sent)
 
