@@ -122,6 +122,13 @@ def test_a_branch_or_a_symbol_that_is_not_wanted_matters_only_where_it_is_writte
     assert check(written, wanted, [b"\0\x02\0", b"\x02\x02a\0", b"\0\x02\x02"]) == 1
 
 
+def test_an_enum_without_symbols_fails_only_the_record_that_has_one() -> None:
+    empty = {"type": "enum", "name": "E", "symbols": []}
+    schema = parsed(record(field("x", ["null", empty]), field("y", "int")))
+
+    assert check(schema, schema, [b"\0\x02", b"\x02\0\x02", b"\0\x04"]) == 2
+
+
 def test_a_default_that_does_not_fit_fails_each_record_as_for_the_client() -> None:
     written = parsed(record(field("a", "int")))
     wanted = parsed(record(field("a", "int"), field("b", DAY, default=2**24)))
