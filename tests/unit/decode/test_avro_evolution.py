@@ -129,6 +129,17 @@ def test_an_enum_without_symbols_fails_only_the_record_that_has_one() -> None:
     assert check(schema, schema, [b"\0\x02", b"\x02\0\x02", b"\0\x04"]) == 2
 
 
+@pytest.mark.parametrize(("names", "body"), [(("old", "new"), b"\2\4"), (("new", "old"), b"\4\2")])
+def test_an_alias_is_not_used_where_a_field_has_the_wanted_name(
+    names: tuple[str, str], body: bytes
+) -> None:
+    written = parsed(record(*(field(name, "int") for name in names)))
+    wanted = parsed(record(field("new", "int", aliases=["old"])))
+
+    assert check(written, wanted, [body]) == 1
+    assert AvroBodies(written, wanted)(pa.array([body]))[0].to_pylist() == [{"new": 2}]
+
+
 def test_a_default_that_does_not_fit_fails_each_record_as_for_the_client() -> None:
     written = parsed(record(field("a", "int")))
     wanted = parsed(record(field("a", "int"), field("b", DAY, default=2**24)))
