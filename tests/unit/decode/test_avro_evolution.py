@@ -140,6 +140,30 @@ def test_an_alias_is_not_used_where_a_field_has_the_wanted_name(
     assert AvroBodies(written, wanted)(pa.array([body]))[0].to_pylist() == [{"new": 2}]
 
 
+@pytest.mark.parametrize(
+    ("union", "default", "value"),
+    [
+        (["double", "long"], 5, {"double": 5.0, "long": None}),
+        (["long", "double"], 5, {"long": 5, "double": None}),
+        (["long", "double"], 5.5, {"long": None, "double": 5.5}),
+        (["float", "double"], 0.5, {"float": 0.5, "double": None}),
+        (["bytes", "string"], "\u00ff", {"bytes": b"\xff", "string": None}),
+        (["bytes", "string"], "\u0100", {"bytes": None, "string": "\u0100"}),
+        (["null", "bytes"], "abc", b"abc"),
+        (["null", "double", "long"], None, None),
+    ],
+)
+def test_the_default_of_a_union_is_of_the_first_branch_that_takes_it(
+    union: Any, default: Any, value: Any
+) -> None:
+    written = parsed(record(field("x", "int")))
+    wanted = parsed(record(field("x", "int"), field("d", union, default=default)))
+
+    assert check(written, wanted, [b"\2"]) == 1
+    rows = AvroBodies(written, wanted)(pa.array([b"\2"], pa.binary()))[0]
+    assert rows.to_pylist() == [{"x": 1, "d": value}]
+
+
 def test_a_default_that_does_not_fit_fails_each_record_as_for_the_client() -> None:
     written = parsed(record(field("a", "int")))
     wanted = parsed(record(field("a", "int"), field("b", DAY, default=2**24)))
