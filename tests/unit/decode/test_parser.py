@@ -181,6 +181,12 @@ def test_a_frame_of_numbers_is_taken_for_decimals() -> None:
     assert found.rows.to_pylist() == [{"v": Decimal("1.00")}]
 
 
+def test_a_column_of_nulls_is_taken_whatever_its_type_in_the_frame() -> None:
+    frame = pd.DataFrame({"b": [float("nan")], "t": [float("nan")], "n": [1]})
+    found = parsed(lambda _: frame, b"x", schema="b boolean, t timestamp, n int")
+    assert found.rows.to_pylist() == [{"b": None, "t": None, "n": 1}]
+
+
 def test_required_columns_are_named_with_the_row() -> None:
     found = parsed(lambda _: {"text": "a"}, b"x", schema="n int not null, text string")
     assert found.failures[0].message == (

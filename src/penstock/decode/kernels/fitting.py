@@ -112,6 +112,8 @@ class Fitting:
         if field.name not in arrow_table.column_names:
             return pa.nulls(arrow_table.num_rows, field.type)
         given = arrow_table.column(field.name)
+        if given.null_count == len(given):  # of any type: pandas has NaN for them
+            return pa.nulls(len(given), field.type)
         if _is_text(given.type) and not _is_text(field.type):
             raise TypeError(
                 f"the column {field.name!r} is text, and the table has {self._types[field.name]}"
