@@ -122,6 +122,48 @@ def test_a_branch_or_a_symbol_that_is_not_wanted_matters_only_where_it_is_writte
     assert check(written, wanted, [b"\0\x02\0", b"\x02\x02a\0", b"\0\x02\x02"]) == 1
 
 
+def test_an_enum_without_symbols_fails_only_the_record_that_has_one() -> None:
+    empty = {"type": "enum", "name": "E", "symbols": []}
+    schema = parsed(record(field("x", ["null", empty]), field("y", "int")))
+
+    assert check(schema, schema, [b"\0\x02", b"\x02\0\x02", b"\0\x04"]) == 2
+
+
+@pytest.mark.parametrize(("names", "body"), [(("old", "new"), b"\2\4"), (("new", "old"), b"\4\2")])
+def test_an_alias_is_not_used_where_a_field_has_the_wanted_name(
+    names: tuple[str, str], body: bytes
+) -> None:
+    written = parsed(record(*(field(name, "int") for name in names)))
+    wanted = parsed(record(field("new", "int", aliases=["old"])))
+
+    assert check(written, wanted, [body]) == 1
+    assert AvroBodies(written, wanted)(pa.array([body]))[0].to_pylist() == [{"new": 2}]
+
+
+@pytest.mark.parametrize(
+    ("union", "default", "value"),
+    [
+        (["double", "long"], 5, {"double": 5.0, "long": None}),
+        (["long", "double"], 5, {"long": 5, "double": None}),
+        (["long", "double"], 5.5, {"long": None, "double": 5.5}),
+        (["float", "double"], 0.5, {"float": 0.5, "double": None}),
+        (["bytes", "string"], "\u00ff", {"bytes": b"\xff", "string": None}),
+        (["bytes", "string"], "\u0100", {"bytes": None, "string": "\u0100"}),
+        (["null", "bytes"], "abc", b"abc"),
+        (["null", "double", "long"], None, None),
+    ],
+)
+def test_the_default_of_a_union_is_of_the_first_branch_that_takes_it(
+    union: Any, default: Any, value: Any
+) -> None:
+    written = parsed(record(field("x", "int")))
+    wanted = parsed(record(field("x", "int"), field("d", union, default=default)))
+
+    assert check(written, wanted, [b"\2"]) == 1
+    rows = AvroBodies(written, wanted)(pa.array([b"\2"], pa.binary()))[0]
+    assert rows.to_pylist() == [{"x": 1, "d": value}]
+
+
 def test_a_default_that_does_not_fit_fails_each_record_as_for_the_client() -> None:
     written = parsed(record(field("a", "int")))
     wanted = parsed(record(field("a", "int"), field("b", DAY, default=2**24)))

@@ -180,6 +180,13 @@ def test_an_older_record_is_read_into_the_column_of_a_newer_schema() -> None:
     assert made.values.to_pylist() == [{"id": 1, "note": None}]
 
 
+def test_a_double_that_a_float_column_cannot_hold_is_a_failure_and_is_not_rounded() -> None:
+    made = read(FLOAT32, [envelope(FLOAT64, each) for each in (1e300, 0.1, 0.5)])
+    assert made.values.to_pylist() == [None, None, 0.5]
+    assert [each.index for each in made.failures] == [0, 1]
+    assert "does not fit float exactly" in made.failures[0].message
+
+
 def test_a_new_record_with_more_fields_changes_the_column() -> None:
     more = ORDER.with_fields(
         [*ORDER.fields, *SchemaBuilder.struct().field("x", INT32).build().fields]

@@ -16,6 +16,7 @@ from penstock.formats.arrow.arrow_size import python_size
 from penstock.formats.limits import check_size
 
 _Cast = Callable[[pa.Array, pa.DataType], pa.Array]
+_Nested = Callable[[pa.Array, pa.DataType, bool], pa.Array]
 _Test = Callable[[pa.DataType], bool]
 _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
@@ -30,8 +31,10 @@ class InexactError(ValueError):
         self.where = where
 
 
-def exact_cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def exact_cast(array: pa.Array, wanted: pa.DataType, *, rounds: bool = False) -> pa.Array:
     """Return the same values in another type, or raise `InexactError`.
+
+    With `rounds` a double may lose digits in a float of 32 bits, but not become infinite.
 
     >>> exact_cast(pa.array([1, None]), pa.float64()).to_pylist()
     [1.0, None]
@@ -42,10 +45,18 @@ def exact_cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     given = _plain(array, wanted)
     if pa.types.is_null(given.type):
         return pa.nulls(len(given), wanted)
+    for is_source, is_target, nested in _NESTED:
+        if is_source(given.type) and is_target(wanted):
+            try:
+                return nested(given, wanted, rounds)
+            except (pa.ArrowException, OverflowError) as error:
+                raise InexactError(str(error).split("\n")[0]) from None
     for is_source, is_target, cast in _CASTS:
         if is_source(given.type) and is_target(wanted):
             try:
-                return cast(given, wanted)
+                return (
+                    _rounded(given, wanted) if rounds and cast is _narrowed else cast(given, wanted)
+                )
             except (pa.ArrowException, OverflowError) as error:
                 raise InexactError(str(error).split("\n")[0]) from None
     raise InexactError(f"{given.type} is not converted to {wanted}")
@@ -98,6 +109,13 @@ def _narrowed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return narrow
 
 
+def _rounded(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    narrow = array.cast(wanted)
+    if pc.any(pc.and_not(pc.is_inf(narrow), pc.is_inf(array))).as_py():
+        raise InexactError(f"a value of {array.type} is too large for {wanted}")
+    return narrow
+
+
 def _to_decimal(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     wide = array if pa.types.is_decimal(array.type) else array.cast(_WIDEST)
     return wide.cast(wanted)
@@ -122,29 +140,29 @@ def _in_years(check: Bulk, array: pa.Array) -> pa.Array:
         raise InexactError(str(error)) from None
 
 
-def _list(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    items = exact_cast(array.flatten(), wanted.value_type)
+def _list(array: pa.Array, wanted: pa.DataType, rounds: bool) -> pa.Array:
+    items = exact_cast(array.flatten(), wanted.value_type, rounds=rounds)
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")
     nulls = np.append(array.is_null().to_numpy(zero_copy_only=False), False)
     return pa.ListArray.from_arrays(pa.array(ends, mask=nulls), items, type=wanted)
 
 
-def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _map(array: pa.Array, wanted: pa.DataType, rounds: bool) -> pa.Array:
     # As a list the entries are cut out, whatever the array's offsets are.
     pairs = array.cast(
         pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)]))
     )
     flat = pairs.flatten()
     keys = exact_cast(flat.field("key"), pa.string())
-    items = exact_cast(flat.field("value"), wanted.item_type)
+    items = exact_cast(flat.field("value"), wanted.item_type, rounds=rounds)
     lengths = pairs.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")
     nulls = np.append(array.is_null().to_numpy(zero_copy_only=False), False)
     return pa.MapArray.from_arrays(pa.array(ends, mask=nulls), keys, items, type=wanted)
 
 
-def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _struct(array: pa.Array, wanted: pa.DataType, rounds: bool) -> pa.Array:
     given = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     if len(given) != array.type.num_fields:
         raise InexactError("two fields have one name")
@@ -152,14 +170,16 @@ def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if unknown := set(given) - {field.name for field in fields}:
         raise InexactError("the field is not declared", f".{min(unknown)}")
     nulls = array.is_null()
-    columns = [_field(given.get(field.name), field, nulls) for field in fields]
+    columns = [_field(given.get(field.name), field, nulls, rounds) for field in fields]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=nulls)
 
 
-def _field(array: pa.Array | None, field: pa.Field, nulls: pa.Array) -> pa.Array:
+def _field(array: pa.Array | None, field: pa.Field, nulls: pa.Array, rounds: bool) -> pa.Array:
     try:
         column = (
-            pa.nulls(len(nulls), field.type) if array is None else exact_cast(array, field.type)
+            pa.nulls(len(nulls), field.type)
+            if array is None
+            else exact_cast(array, field.type, rounds=rounds)
         )
     except InexactError as error:
         raise InexactError(str(error), f".{field.name}{error.where}") from None
@@ -203,6 +223,8 @@ _CASTS: list[tuple[_Test, _Test, _Cast]] = [
     (pa.types.is_date, _is(pa.date32()), _date),
     (pa.types.is_date, pa.types.is_timestamp, _date),
     (pa.types.is_timestamp, pa.types.is_timestamp, _timestamp),
+]
+_NESTED: list[tuple[_Test, _Test, _Nested]] = [
     (_is_list, pa.types.is_list, _list),
     (pa.types.is_map, pa.types.is_map, _map),
     (pa.types.is_struct, pa.types.is_struct, _struct),

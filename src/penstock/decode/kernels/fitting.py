@@ -1,17 +1,22 @@
 """Conversion of a parser's result to the declared columns, with messages for what does not fit.
 
 A parser may return rows (dicts, tuples, lists of them) or tables (pandas, Arrow, polars, anything with
-the Arrow interface). Types are checked, never inferred: text is not a number, 1.5 is not an integer.
+the Arrow interface). Types are checked, never inferred, and no value is changed: text is not a number,
+1.5 is not an integer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.decode.kernels.arrow_kernel import arrow_schema
+from penstock.decode.kernels.exact_cast import InexactError, exact_cast
+from penstock.decode.kernels.unchanged import array_of
 from penstock.errors import nearest
 from penstock.pipeline.schema import Schema
 
@@ -58,7 +63,8 @@ class Fitting:
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         """Return rows as one batch of the declared types."""
-        return self._complete(pa.RecordBatch.from_pylist(rows, schema=self._schema))
+        arrays = [array_of(_values(rows, field.name), field.type) for field in self._schema]
+        return self._complete(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def table(self, result: Any) -> pa.RecordBatch:
         """Return a table, or rows, as one batch of the declared types."""
@@ -78,7 +84,7 @@ class Fitting:
                 if name not in self.names:
                     return error
                 try:
-                    pa.array([value], self._schema.field(name).type)
+                    array_of([value], self._schema.field(name).type)
                 except MISFITS:
                     return ValueError(
                         f"the column {name!r}: {_shown(value)} does not fit {self._types[name]}; "
@@ -94,19 +100,32 @@ class Fitting:
             self._refuse_unknown(arrow_table.column_names)
             return arrow_table
         self._refuse_unknown(list(result.columns))
-        wanted = pa.schema([self._schema.field(name) for name in result.columns])
-        return pa.Table.from_pandas(result, schema=wanted, preserve_index=False)
+        names = list(map(str, result.columns))
+        return pa.table([self._of_series(*each) for each in result.items()], names)
+
+    def _of_series(self, name: str, series: Any) -> pa.Array:
+        if series.dtype != object:
+            return pa.Array.from_pandas(series)
+        return array_of(series, self._schema.field(name).type, from_pandas=True)
 
     def _column(self, arrow_table: pa.Table, field: pa.Field) -> pa.Array:
         if field.name not in arrow_table.column_names:
             return pa.nulls(arrow_table.num_rows, field.type)
         given = arrow_table.column(field.name)
+        if given.null_count == len(given):  # of any type: pandas has NaN for them
+            return pa.nulls(len(given), field.type)
         if _is_text(given.type) and not _is_text(field.type):
             raise TypeError(
                 f"the column {field.name!r} is text, and the table has {self._types[field.name]}"
             )
-        column = given.cast(field.type).combine_chunks()
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        try:
+            parts = [_cast(chunk, field.type) for chunk in given.chunks]
+        except InexactError as error:
+            raise ValueError(
+                f"the column {field.name!r}{error.where}: {given.type} does not fit "
+                f"{self._types[field.name]}: {error}"
+            ) from None
+        return pa.concat_arrays(parts or [pa.nulls(0, field.type)])
 
     def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for name in self._required:
@@ -149,6 +168,26 @@ def _first_rows(result: Any) -> list[Row]:
 
 def _is_pandas(result: Any) -> bool:
     return type(result).__module__.partition(".")[0] == "pandas"
+
+
+def _values(rows: list[Row], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), rows))  # the fastest, where no row lacks the column
+    except KeyError:
+        return [row.get(name) for row in rows]
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return a column of a table in the declared type: what rows may have, too, it may have."""
+    if pa.types.is_timestamp(array.type) and pa.types.is_date(wanted):
+        local = array if array.type.tz is None else pc.local_timestamp(array)
+        days = local.cast(wanted)
+        if pc.all(pc.equal(days.cast(local.type), local)).as_py() is False:
+            raise InexactError("a value has a time of day")
+        return days
+    if pa.types.is_binary(array.type) and pa.types.is_string(wanted):
+        return array.cast(wanted)
+    return exact_cast(array, wanted, rounds=True)
 
 
 def _is_text(type_: pa.DataType) -> bool:

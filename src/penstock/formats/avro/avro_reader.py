@@ -18,7 +18,13 @@ from penstock.formats.avro.avro_primitives import (
     read_string,
     start_block,
 )
-from penstock.formats.avro.avro_schema import Names, kind_of, refuse_empty_items, resolved
+from penstock.formats.avro.avro_schema import (
+    Names,
+    kind_of,
+    refuse_empty_items,
+    renamed_fields,
+    resolved,
+)
 from penstock.formats.avro.avro_writer import default_bytes
 from penstock.formats.avro.logical import logical_of
 
@@ -138,7 +144,7 @@ class Readers:
 
     def _fill(self, written: Any, wanted: Any, fields: list[Any], added: list[Any]) -> None:
         left = {field["name"]: field for field in wanted["fields"]}
-        aliases = {alias: name for name in left for alias in left[name].get("aliases", ())}
+        aliases = renamed_fields(written, wanted)
         for field in written["fields"]:
             name = field["name"] if field["name"] in left else aliases.get(field["name"])
             target = left.pop(name, None) if name else None

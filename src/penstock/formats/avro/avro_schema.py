@@ -62,6 +62,24 @@ def branch_name(branch: Any, names: Names) -> str:
     return str(name).rpartition(".")[2] if name else kind_of(schema, names)
 
 
+def renamed_fields(written: Any, wanted: Any) -> dict[str, str]:
+    """Return the wanted name for each alias; a field that was written under its own name needs none.
+
+    >>> renamed = {"fields": [{"name": "new", "aliases": ["old"]}]}
+    >>> renamed_fields({"fields": [{"name": "old"}]}, renamed)
+    {'old': 'new'}
+    >>> renamed_fields({"fields": [{"name": "old"}, {"name": "new"}]}, renamed)
+    {}
+    """
+    own = {field["name"] for field in written["fields"]}
+    return {
+        alias: field["name"]
+        for field in wanted["fields"]
+        if field["name"] not in own
+        for alias in field.get("aliases", ())
+    }
+
+
 def takes_no_bytes(schema: Any, names: Names) -> bool:
     """Return whether values of this schema take no bytes.
 

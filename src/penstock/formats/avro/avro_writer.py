@@ -165,24 +165,45 @@ class Writers:
 _LAST_CHOICES = {"map": 1, "double": 1, "float": 2}
 
 
+class _DefaultWriters(Writers):
+    """Writers of defaults: JSON, without logical types, in unions by the first branch that takes it."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(names, lambda _: None)
+
+    def make(self, schema: Any) -> Writer:
+        """Return the function that appends a value of JSON to the bytes; text stands for bytes."""
+        write = super().make(schema)
+        if kind_of(schema, self._names) not in {"bytes", "fixed"}:
+            return write
+
+        def write_text(value: Any, out: bytearray) -> None:
+            try:
+                write(value.encode("latin-1") if isinstance(value, str) else value, out)
+            except UnicodeEncodeError:
+                raise no(value, "bytes") from None
+
+        return write_text
+
+    def _union(self, schema: Any) -> Writer:
+        branches = [(number_bytes(at), self.make(branch)) for at, branch in enumerate(schema)]
+
+        def write(value: Any, out: bytearray) -> None:
+            mark = len(out)
+            for head, write_branch in branches:
+                try:
+                    out += head
+                    write_branch(value, out)
+                    return
+                except FormatError:
+                    del out[mark:]
+            raise no(value, " or ".join(kind_of(branch, self._names) for branch in schema))
+
+        return write
+
+
 def default_bytes(schema: Any, default: Any, names: Names) -> bytes:
     """Write the default of a field, which is JSON in the schema, without logical types."""
     out = bytearray()
-    Writers(names, lambda _: None).make(schema)(_from_json(schema, default, names), out)
+    _DefaultWriters(names).make(schema)(default, out)
     return bytes(out)
-
-
-def _from_json(schema: Any, default: Any, names: Names) -> Any:
-    kind, schema = kind_of(schema, names), resolved(schema, names)
-    if kind in {"bytes", "fixed"} and isinstance(default, str):
-        return default.encode("latin-1")
-    if kind == "array":
-        return [_from_json(schema["items"], item, names) for item in default]
-    if kind == "map":
-        return {key: _from_json(schema["values"], item, names) for key, item in default.items()}
-    if kind == "record":
-        types = {field["name"]: field["type"] for field in schema["fields"]}
-        return {key: _from_json(types[key], item, names) for key, item in default.items()}
-    if kind == "union" and default is not None:
-        return _from_json(schema[0], default, names)
-    return default

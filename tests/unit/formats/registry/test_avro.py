@@ -213,6 +213,8 @@ def test_a_renamed_field_is_found_by_its_alias(new_registry: New) -> None:
     wanted["fields"][0]["aliases"] = ["a"]
 
     assert evolved(new_registry, PLAIN, wanted, {"a": 1, "b": "x"}) == {"z": 1}
+    both = record(("a", "int"), ("z", "int"))
+    assert evolved(new_registry, both, wanted, {"a": 1, "z": 2}) == {"z": 2}
 
 
 @pytest.mark.parametrize(

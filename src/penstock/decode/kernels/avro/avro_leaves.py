@@ -167,13 +167,16 @@ class EnumColumn(Column):
     type = pa.string()
 
     def __init__(self, symbols: Sequence[str | None]) -> None:
-        self._symbols = pa.array(symbols, pa.string())
-        self._refused = np.array([symbol is None for symbol in symbols], np.bool_)
+        self._count = len(symbols)
+        # The number 0 is read in place of a wrong one: there must be something, also without symbols.
+        known = symbols or [None]
+        self._symbols = pa.array(known, pa.string())
+        self._refused = np.array([symbol is None for symbol in known], np.bool_)
 
     def read(self, lanes: Lanes) -> pa.Array:
         """Return the symbols."""
         number = read_longs(lanes)
-        wrong = (number < 0) | (number >= len(self._refused))
+        wrong = (number < 0) | (number >= self._count)
         number = np.where(wrong, 0, number)
         lanes.refuse(wrong | self._refused[number])
         return self._symbols.take(pa.array(number))

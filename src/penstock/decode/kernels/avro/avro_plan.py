@@ -43,7 +43,7 @@ from penstock.decode.kernels.avro.byte_spans import (
 from penstock.decode.kernels.avro.lanes import Batch
 from penstock.errors import ConfigError
 from penstock.formats.avro.avro_reader import Readers
-from penstock.formats.avro.avro_schema import Names, kind_of, resolved
+from penstock.formats.avro.avro_schema import Names, kind_of, renamed_fields, resolved
 from penstock.formats.avro.avro_writer import default_bytes
 from penstock.formats.avro.logical import is_duration, logical_of
 
@@ -148,7 +148,7 @@ class Plan:
 
     def _record(self, written: Any, wanted: Any) -> RecordColumn:
         left = {field["name"]: (at, field) for at, field in enumerate(wanted["fields"])}
-        aliases = {other: name for name in left for other in left[name][1].get("aliases", ())}
+        aliases = renamed_fields(written, wanted)
         fields: list[tuple[int | None, Column]] = []
         for field in written["fields"]:
             name = field["name"] if field["name"] in left else aliases.get(field["name"])

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.decode.kernels.exact_cast import exact_cast
 from penstock.encode.column_bytes import pairs_of, starts_of
 from penstock.formats.connect.arrow_types import arrow_type
 from penstock.formats.connect.schema import Schema, Type
 
 
 def conformed(column: pa.Array, wanted: Schema) -> pa.Array:
-    """Return the column in the type of a schema; ArrowInvalid where a value does not fit it.
+    """Return the column in the type of a schema; an error where a value does not fit it.
 
     Fields are matched by name: one that the column lacks has its default, or null; one that the schema
     lacks is left out. Numbers are widened, and narrowed where no digit is lost.
@@ -38,7 +39,7 @@ def conformed(column: pa.Array, wanted: Schema) -> pa.Array:
             keys, values, counts = pairs_of(column)
             keys, values = conformed(keys, wanted.keys), conformed(values, wanted.values)
             return pa.MapArray.from_arrays(_offsets(counts, column), keys, values, type=target)
-    return column.cast(target)
+    return exact_cast(column, target)
 
 
 def _struct(column: pa.Array, wanted: Schema, target: pa.DataType) -> pa.Array:
