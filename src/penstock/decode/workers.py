@@ -194,7 +194,7 @@ def _rows(
 
 
 def _bounded(text: str, most: int) -> str:
-    r"""Return a text of at most so many bytes in UTF-8: a parser's error may quote a whole record.
+    r"""Return a text cut to a number of bytes in UTF-8: an error of a parser may quote a whole record.
 
     >>> _bounded("side \ud800, side \u00fc", 18)
     'side \\ud800, side '
