@@ -26,6 +26,10 @@ QUERIES = {
     "SELECT word FROM rows ORDER BY word": 300,
     "SELECT word FROM rows WHERE EXISTS (SELECT 1 FROM rows WHERE word = '1')": 300,
     "SELECT a.word FROM rows a JOIN rows b ON a.word < b.word AND b.word < '2'": 900,
+    # An equality that is no key of the join: its sides are read again for each other's partitions.
+    "SELECT word FROM rows JOIN range(2000000) ON word = '1' AND id < word": 30,
+    "SELECT word FROM (VALUES (1), (5)) v(x) LEFT JOIN rows ON word > x": 360,
+    "SELECT id AS word FROM range(9) WHERE id IN (SELECT word FROM rows)": 9,
 }
 # What raises for the value 7, with a condition of Spark or as Java's own arithmetic does.
 REFUSING = {

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 # A range shuffle reads its rows a first time for a sample; a common table may be read once or more.
 _OTHERWISE = re.compile(r"Limit|Sort \[|RepartitionByExpression|WithCTE")
-_JOIN = re.compile(r"Join (Inner|Cross).*")
-_EQUAL = re.compile(r" (=|<=>) ")
 _COUNTED = "CollectMetrics"
 
 
@@ -35,7 +33,29 @@ def reads_once(rows: DataFrame) -> bool:
     leaves them out, and the counts: that is seen when they are asked for.
     """
     executed: Any = rows._jdf.queryExecution()
-    plan = executed.analyzed().toString()
-    if _OTHERWISE.search(plan) or plan.count(_COUNTED) != 1:
+    plan = executed.analyzed()
+    text = plan.toString()
+    # In a subquery they are not in the tree: there Spark does not report what it counts.
+    in_tree = sum(node.nodeName() == _COUNTED for node in _nodes(plan))
+    if _OTHERWISE.search(text) or not text.count(_COUNTED) == in_tree == 1:
         return False
-    return all(_EQUAL.search(join.group()) for join in _JOIN.finditer(plan))
+    return _joins_by_keys(rows, executed.optimizedPlan())
+
+
+def _joins_by_keys(rows: DataFrame, plan: Any) -> bool:
+    """Return whether all joins compare a value of each side; others may read a side twice or more.
+
+    The optimized plan counts: a comparison with a constant is done before the join, and is no key of it.
+    """
+    java: Any = rows.sparkSession._jvm
+    keys = java.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+    joins = (node for node in _nodes(plan) if node.nodeName() == "Join")
+    return not any(keys.unapply(join).isEmpty() for join in joins)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """Yield the nodes of a plan; those of its subqueries are not among them."""
+    yield plan
+    children = plan.children()
+    for at in range(children.size()):
+        yield from _nodes(children.apply(at))
