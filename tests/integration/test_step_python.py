@@ -140,4 +140,5 @@ def test_a_field_that_the_struct_does_not_have_is_refused(spark: Any) -> None:
         return pa.table({"list": [[{"x": 1, "z": 2}]]})
 
     said = refused(spark, function, "list array<struct<x: int>>")
-    assert "the column 'list' has the field 'z', not in" in said
+    assert "the column 'list'.z is not list<" in said
+    assert "the field is not declared" in said

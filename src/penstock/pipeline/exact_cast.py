@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.decode.kernels.bulk_text import Bulk, days_in_years, moments_in_years
 from penstock.formats.arrow.arrow_size import python_size
 from penstock.formats.limits import check_size
+from penstock.pipeline.spark_years import days_in_years, moments_in_years
 
 _Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 _Nested = Callable[[pa.Array, pa.DataType, bool], pa.Array]
@@ -40,7 +40,7 @@ def exact_cast(array: pa.Array, wanted: pa.DataType, *, rounds: bool = False) ->
     [1.0, None]
     >>> exact_cast(pa.array([0.1]), pa.float32())
     Traceback (most recent call last):
-    penstock.decode.kernels.exact_cast.InexactError: a value of double does not fit float exactly
+    penstock.pipeline.exact_cast.InexactError: a value of double does not fit float exactly
     """
     given = _plain(array, wanted)
     if pa.types.is_null(given.type):
@@ -60,6 +60,26 @@ def exact_cast(array: pa.Array, wanted: pa.DataType, *, rounds: bool = False) ->
             except (pa.ArrowException, OverflowError) as error:
                 raise InexactError(str(error).split("\n")[0]) from None
     raise InexactError(f"{given.type} is not converted to {wanted}")
+
+
+def table_cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return a column of a table that a function made, in the declared type, or raise `InexactError`.
+
+    What Python values of the type may be, it may have, too: numbers are rounded to 32 bits, times without
+    a time of day are dates, bytes in UTF-8 are texts.
+    """
+    if pa.types.is_timestamp(array.type) and pa.types.is_date(wanted):
+        local = array if array.type.tz is None else pc.local_timestamp(array)
+        days = local.cast(wanted)
+        if pc.all(pc.equal(days.cast(local.type), local)).as_py() is False:
+            raise InexactError("a value has a time of day")
+        return days
+    if pa.types.is_binary(array.type) and pa.types.is_string(wanted):
+        try:
+            return array.cast(wanted)
+        except pa.ArrowInvalid as error:
+            raise InexactError(str(error)) from None
+    return exact_cast(array, wanted, rounds=True)
 
 
 def _plain(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -133,7 +153,7 @@ def _timestamp(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     return _in_years(moments_in_years, array.cast(wanted))
 
 
-def _in_years(check: Bulk, array: pa.Array) -> pa.Array:
+def _in_years(check: Callable[[pa.Array], pa.Array], array: pa.Array) -> pa.Array:
     try:
         return check(array)
     except ValueError as error:
@@ -154,7 +174,7 @@ def _map(array: pa.Array, wanted: pa.DataType, rounds: bool) -> pa.Array:
         pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)]))
     )
     flat = pairs.flatten()
-    keys = exact_cast(flat.field("key"), pa.string())
+    keys = exact_cast(flat.field("key"), wanted.key_type)
     items = exact_cast(flat.field("value"), wanted.item_type, rounds=rounds)
     lengths = pairs.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")
@@ -223,6 +243,7 @@ _CASTS: list[tuple[_Test, _Test, _Cast]] = [
     (pa.types.is_date, _is(pa.date32()), _date),
     (pa.types.is_date, pa.types.is_timestamp, _date),
     (pa.types.is_timestamp, pa.types.is_timestamp, _timestamp),
+    (pa.types.is_duration, pa.types.is_duration, _safe),
 ]
 _NESTED: list[tuple[_Test, _Test, _Nested]] = [
     (_is_list, pa.types.is_list, _list),

@@ -12,8 +12,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.error_frame import in_worker
-from penstock.errors import RefusedError, TransientError, nearest
+from penstock.errors import FormatError, RefusedError, TransientError, nearest
 from penstock.pipeline import ORIGIN, Step
+from penstock.pipeline.exact_cast import InexactError, table_cast
 from penstock.pipeline.names import map_in_arrow
 from penstock.pipeline.schema import Schema
 from penstock.pipeline.values import Function
@@ -126,23 +127,26 @@ def _places(given: list[str], wanted: list[str], path: str) -> list[int]:
     return [given.index(name) for name in wanted]
 
 
-def _cast(array: pa.Array, field: pa.Field, path: str) -> pa.Array:
+def _cast(
+    column: pa.Array | pa.ChunkedArray, field: pa.Field, path: str
+) -> pa.Array | pa.ChunkedArray:
     """Return a column in its type, if no value changes by that; text is not read as anything else."""
     wanted = _nullable(field.type)
-    if array.type in (field.type, wanted):
-        return array
-    if _is_text(array.type) and not _is_text(wanted):
+    if column.type in (field.type, wanted):
+        return column
+    if column.null_count == len(column):  # of any type: pandas has NaN for them
+        return pa.nulls(len(column), wanted)
+    if _is_text(column.type) and not _is_text(wanted):
         raise _refused(f"{path}: the column {field.name!r} is text, and the step has {wanted}")
-    if unknown := _unknown_field(array.type, wanted):
-        raise _refused(
-            f"{path}: the column {field.name!r} has the field {unknown!r}, not in {wanted}"
-        )
     try:
-        return array.cast(wanted)
-    except MemoryError:
-        raise
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise _refused(f"{path}: the column {field.name!r} is not {wanted}: {error}") from error
+        if isinstance(column, pa.Array):
+            return table_cast(column, wanted)
+        return pa.chunked_array([table_cast(chunk, wanted) for chunk in column.chunks], wanted)
+    except (InexactError, FormatError) as error:
+        where = error.where if isinstance(error, InexactError) else ""
+        raise _refused(
+            f"{path}: the column {field.name!r}{where} is not {wanted}: {error}"
+        ) from error
 
 
 def _nullable(given: pa.DataType) -> pa.DataType:
@@ -157,26 +161,6 @@ def _nullable(given: pa.DataType) -> pa.DataType:
         field = given.value_field
         return pa.list_(field.with_nullable(True).with_type(_nullable(field.type)))
     return given
-
-
-def _unknown_field(given: pa.DataType, wanted: pa.DataType) -> str | None:
-    """Return the first field of a struct, however deep, that a cast would leave out."""
-    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
-        known = {field.name: field.type for field in wanted}
-        found = (
-            _unknown_field(field.type, known[field.name]) if field.name in known else field.name
-            for field in given
-        )
-        return next((name for name in found if name is not None), None)
-    if pa.types.is_map(given) and pa.types.is_map(wanted):
-        return _unknown_field(given.item_type, wanted.item_type)
-    if _is_list(given) and _is_list(wanted):
-        return _unknown_field(given.value_type, wanted.value_type)
-    return None
-
-
-def _is_list(given: pa.DataType) -> bool:
-    return bool(pa.types.is_list(given) or pa.types.is_large_list(given))
 
 
 def _is_text(given: pa.DataType) -> bool:

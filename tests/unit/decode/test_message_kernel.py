@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.decode.kernels.exact_cast import InexactError, exact_cast
 from penstock.decode.kernels.message_kernel import arrow_kernel, dolphindb_kernel
 from penstock.decode.kernels.outcome import Decoded
 from penstock.formats import dolphindb, find_format
+from penstock.pipeline.exact_cast import InexactError, exact_cast
 from penstock.pipeline.schema import Schema
 
 KERNELS = {"arrow": arrow_kernel, "dolphindb": dolphindb_kernel}

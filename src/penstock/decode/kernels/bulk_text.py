@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from penstock.decode.kernels.arrow_kernel import arrow_type
 from penstock.pipeline.columns import Decimal
+from penstock.pipeline.spark_years import days_in_years, moments_in_years
 
 Bulk = Callable[[pa.Array], pa.Array]
 _ZONED = re.compile(r"[T ].*(Z|[+-][0-9:]+)$")
 _UTC, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
-_FIRST_DAY, _LAST_DAY = -719162, 2932896
-_DAY = 86_400_000_000
 
 
 def bulk_date(column: pa.Array) -> pa.Array:
@@ -65,21 +64,3 @@ def bulk_decimal(type_: Decimal) -> Bulk:
         return column.cast(wide).cast(target)
 
     return convert
-
-
-def days_in_years(days: pa.Array) -> pa.Array:
-    """Return the dates, or raise where one is not in the years that Spark knows."""
-    _need_between(days.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
-    return days
-
-
-def moments_in_years(moments: pa.Array) -> pa.Array:
-    """Return the times in microseconds, or raise where one is not in the years that Spark knows."""
-    _need_between(moments.view(pa.int64()), _FIRST_DAY * _DAY, (_LAST_DAY + 1) * _DAY - 1)
-    return moments
-
-
-def _need_between(numbers: pa.Array, first: int, last: int) -> None:
-    bounds = pc.min_max(numbers).as_py()
-    if bounds["min"] is not None and not first <= bounds["min"] <= bounds["max"] <= last:
-        raise ValueError("years are 0001 to 9999")

@@ -12,12 +12,11 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.decode.kernels.arrow_kernel import arrow_schema
-from penstock.decode.kernels.exact_cast import InexactError, exact_cast
 from penstock.decode.kernels.unchanged import array_of
 from penstock.errors import nearest
+from penstock.pipeline.exact_cast import InexactError, table_cast
 from penstock.pipeline.schema import Schema
 
 Row = dict[str, Any]
@@ -119,7 +118,7 @@ class Fitting:
                 f"the column {field.name!r} is text, and the table has {self._types[field.name]}"
             )
         try:
-            parts = [_cast(chunk, field.type) for chunk in given.chunks]
+            parts = [table_cast(chunk, field.type) for chunk in given.chunks]
         except InexactError as error:
             raise ValueError(
                 f"the column {field.name!r}{error.where}: {given.type} does not fit "
@@ -175,19 +174,6 @@ def _values(rows: list[Row], name: str) -> list[Any]:
         return list(map(itemgetter(name), rows))  # the fastest, where no row lacks the column
     except KeyError:
         return [row.get(name) for row in rows]
-
-
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return a column of a table in the declared type: what rows may have, too, it may have."""
-    if pa.types.is_timestamp(array.type) and pa.types.is_date(wanted):
-        local = array if array.type.tz is None else pc.local_timestamp(array)
-        days = local.cast(wanted)
-        if pc.all(pc.equal(days.cast(local.type), local)).as_py() is False:
-            raise InexactError("a value has a time of day")
-        return days
-    if pa.types.is_binary(array.type) and pa.types.is_string(wanted):
-        return array.cast(wanted)
-    return exact_cast(array, wanted, rounds=True)
 
 
 def _is_text(type_: pa.DataType) -> bool:

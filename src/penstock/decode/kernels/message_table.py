@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.decode.kernels.arrow_kernel import arrow_schema
-from penstock.decode.kernels.exact_cast import InexactError, exact_cast
 from penstock.decode.kernels.outcome import MisfitError
 from penstock.errors import nearest
 from penstock.formats.limits import check_size
+from penstock.pipeline.exact_cast import InexactError, exact_cast
 from penstock.pipeline.schema import Schema
 
 # A cell of a column that the message lacks takes memory, too.

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.decode.kernels.exact_cast import exact_cast
 from penstock.encode.column_bytes import pairs_of, starts_of
 from penstock.formats.connect.arrow_types import arrow_type
 from penstock.formats.connect.schema import Schema, Type
+from penstock.pipeline.exact_cast import exact_cast
 
 
 def conformed(column: pa.Array, wanted: Schema) -> pa.Array:

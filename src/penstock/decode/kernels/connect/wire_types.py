@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.decode.kernels.bulk_text import bulk_decimal, days_in_years, moments_in_years
+from penstock.decode.kernels.bulk_text import bulk_decimal
 from penstock.decode.kernels.text_kernel import read_base64, read_decimal
 from penstock.encode.column_bytes import pairs_of
 from penstock.formats.connect.arrow_types import MOST_DIGITS, arrow_type
 from penstock.formats.connect.json_values import logical_name, scale_of
 from penstock.formats.connect.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from penstock.pipeline import columns
+from penstock.pipeline.spark_years import days_in_years, moments_in_years
 
 Convert = Callable[[pa.Array], pa.Array]
 _NAMES = {
