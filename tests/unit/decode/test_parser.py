@@ -101,6 +101,7 @@ CHANGED = {
     "a field that is not declared": ("struct<x:int,y:int>", {"x": 1, "z": 3}),
     "a fraction in a list": ("array<int>", [1, 1.5]),
     "a fraction in a map": ("map<string,int>", {"a": 1.5}),
+    "a fraction in an entry of a map": ("map<string,int>", [{"key": "a", "value": 1.5}]),
     "a number for a time in a struct": ("struct<t:array<timestamp>>", {"t": [1]}),
     "a text for a list": ("array<string>", "ab"),
     "digits that pandas counts": ("timestamp", pd.Timestamp(1700000000000000001, unit="ns")),
@@ -132,6 +133,7 @@ KEPT = {
     "a whole number for a decimal": ("decimal(5,2)", 1, Decimal("1.00")),
     "pairs for a map": ("map<string,int>", [("a", 1)], [("a", 1)]),
     "a mapping for a map": ("map<string,int>", {"a": None}, [("a", None)]),
+    "entries for a map": ("map<string,int>", [{"key": "a", "value": 1}], [("a", 1)]),
     "a tuple for a struct": ("struct<x:int not null,y:int>", (1, None), {"x": 1, "y": None}),
     "a struct with less": ("struct<x:int,y:int>", {"x": 1}, {"x": 1, "y": None}),
     "lists in lists": (

@@ -7,9 +7,10 @@ are cut off, numbers become times, zones are lost, fields of structs are left ou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,9 @@ def _local_moments(values: list[Any]) -> None:
 
 
 def _lists(values: list[Any], check: _Check | None) -> None:
-    given = list(_given(values))
-    text = next((value for value in given if isinstance(value, _TEXTS)), None)
-    if text is not None:
+    given = _given(values)
+    if any(issubclass(kind, _TEXTS) for kind in set(map(type, given))):
+        text = next(value for value in given if isinstance(value, _TEXTS))
         raise TypeError(f"{text!r} is not a list")
     if check is not None:
         check([item for value in given for item in value])
@@ -123,31 +124,50 @@ def _lists(values: list[Any], check: _Check | None) -> None:
 def _maps(values: list[Any], check: _Check) -> None:
     items: list[Any] = []
     for value in _given(values):
-        items += value.values() if isinstance(value, Mapping) else [item for _, item in value]
+        items += value.values() if isinstance(value, Mapping) else map(_item, value)
     check(items)
+
+
+def _item(pair: Any) -> Any:
+    """Return the value of a pair, which is a tuple, or a row as polars makes them."""
+    return pair.get("value") if isinstance(pair, Mapping) else pair[1]
 
 
 def _structs(values: list[Any], fields: list[pa.Field]) -> None:
     names = [field.name for field in fields]
     known = set(names)
-    rows = [
-        dict(zip(names, value, strict=True)) if isinstance(value, tuple) else dict(value)
-        for value in _given(values)
-    ]
-    for row in rows:
-        if not row.keys() <= known:
-            raise ValueError(f"the field {next(name for name in row if name not in known)!r}")
+    rows = _given(values)
+    if set(map(type, rows)) != {dict}:
+        rows = [
+            dict(zip(names, value, strict=True)) if isinstance(value, tuple) else dict(value)
+            for value in rows
+        ]
+    if not known.issuperset(chain.from_iterable(rows)):
+        unknown = next(name for row in rows for name in row if name not in known)
+        raise ValueError(f"the field {unknown!r}")
     for field in fields:
+        check = _check_of(field.type)
+        if check is None and field.nullable:
+            continue
         column = [row.get(field.name) for row in rows]
         if not field.nullable and any(map(_is_null, column)):
             raise ValueError(f"the field {field.name!r} is required")
-        check = _check_of(field.type)
         if check is not None:
             check(column)
 
 
-def _given(values: list[Any]) -> Iterable[Any]:
-    return (value for value in values if not _is_null(value) and not isinstance(value, _STRICT))
+def _given(values: list[Any]) -> list[Any]:
+    """Return the values that are to be checked; their types say whether any is to be left out."""
+    left_out = {kind for kind in set(map(type, values)) if _may_be_left_out(kind)}
+    if not left_out:
+        return values
+    if left_out == {_NONE}:
+        return [value for value in values if value is not None]
+    return [value for value in values if not _is_null(value) and not isinstance(value, _STRICT)]
+
+
+def _may_be_left_out(kind: type) -> bool:
+    return kind is _NONE or issubclass(kind, (float, *_STRICT)) or kind.__name__ in _NULLS
 
 
 def _is_null(value: Any) -> bool:
