@@ -11,6 +11,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import BoundedSemaphore, Event, Lock, RLock, Thread
 
 import psutil
@@ -221,21 +222,21 @@ class Worker:
         begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
         for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
             if is_ready or not isinstance(action, Claim):
-                self._act_alone(action)
+                self._alone(action.name, type(action).__name__, partial(self._act, action))
 
-    def _act_alone(self, action: Action) -> None:
-        """Do one action; where it is not possible, only its deployment waits, for the next step."""
+    def _alone(self, name: str, what: str, do: Callable[[], object]) -> None:
+        """Do something for one deployment; if it is not possible, only this one waits for the next step."""
         try:
-            self._act(action)
+            do()
         except TransientError:  # the store is away
             raise
         except Exception as error:  # a mistake of ours, too, must not stop the other deployments
             reason = f"{type(error).__name__}: {error}"
-            if self._refused.get(action.name) != reason:
-                log.exception("action_failed", deployment=action.name, action=type(action).__name__)
-            self._refused[action.name] = reason
+            if self._refused.get(name) != reason:
+                log.exception("action_failed", deployment=name, action=what)
+            self._refused[name] = reason
         else:
-            self._refused.pop(action.name, None)
+            self._refused.pop(name, None)
 
     def _offer(self, is_ready: bool) -> None:
         """Let the other workers count on this one, or not while it has no Java."""
@@ -401,10 +402,13 @@ class Worker:
         """Give back the leases of runs that have ended."""
         for name, run in self.runs.items():
             if run.is_over:
-                self._reporting.restarts.observe(name, run)
-                self._settle(name, run)
-                with self._lock:
-                    self._runs.pop(name, None)
+                self._alone(name, "Settle", partial(self._end, name, run))
+
+    def _end(self, name: str, run: HostedRun) -> None:
+        self._reporting.restarts.observe(name, run)
+        self._settle(name, run)
+        with self._lock:
+            self._runs.pop(name, None)
 
     def _settle(self, name: str, run: HostedRun) -> None:
         """Write down how a run ended, unless its lease is needed for what comes next."""

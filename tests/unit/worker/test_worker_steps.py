@@ -11,7 +11,7 @@ from tests.unit.jobs.conftest import Idle
 from penstock.control.actions import Reason
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
-from penstock.errors import TransientError
+from penstock.errors import ConfigError, TransientError
 from penstock.testing import eventually
 from penstock.worker.worker import Worker
 
@@ -20,8 +20,11 @@ class CannotClean:
     """Starts runs that do nothing, and cannot remove what they leave."""
 
     error: Exception | None = ValueError("the state is broken")
+    start_error: BaseException | None = None
 
     def start(self, *_: Any) -> Idle:
+        if self.start_error:
+            raise self.start_error
         return Idle()
 
     def clean(self, _row: Any) -> None:
@@ -87,3 +90,50 @@ def test_a_store_that_is_away_ends_the_step(
     monkeypatch.setattr(worker.store.leases, "claim", refuse)
     with pytest.raises(TransientError):
         worker.reconcile()
+
+
+def test_an_error_with_a_name_that_is_not_unicode_is_stored(
+    worker: Worker, starting: CannotClean
+) -> None:
+    """Python has names of files with other bytes as lone surrogates, which no database takes."""
+    starting.start_error = ConfigError("there is no file caf\udce9")
+    worker.reconcile()
+    eventually(lambda: worker.runs["b"].is_over)
+    worker.reconcile()
+
+    run = worker.store.leases.get("b")
+    assert run is not None
+    assert (run.state, run.error) == ("FAILED", "there is no file caf\\udce9")
+    assert worker.runs == {}
+    texts = [event.text for event in worker.store.events.after(deployment="b")]
+    assert any("there is no file caf\\udce9" in text for text in texts)
+
+
+def test_an_end_that_cannot_be_written_down_does_not_stop_the_others(
+    worker: Worker, starting: CannotClean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting.start_error = ConfigError("b cannot start")
+    release = worker.store.leases.release
+    refused = ValueError("a mistake of ours")
+
+    def refuse(name: str, *given: Any, **more: Any) -> bool:
+        if name == "b":
+            raise refused
+        return release(name, *given, **more)
+
+    monkeypatch.setattr(worker.store.leases, "release", refuse)
+    worker.reconcile()
+    eventually(lambda: worker.runs["b"].is_over)
+    starting.start_error = None
+    worker.store.deployments.put("c", Kind.PIPELINE, "name: c", by="a test")
+
+    worker.reconcile()
+    assert sorted(worker.runs) == ["b", "c"]
+
+    monkeypatch.undo()
+    worker.reconcile()
+    assert sorted(worker.runs) == ["c"]
+    run = worker.store.leases.get("b")
+    assert run is not None
+    assert run.error == "b cannot start"
+    worker.finish("c", Reason.STOPPED)

@@ -12,13 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.rows import FAILED, FREE, Desired, RunRow
 from penstock.control.store.tables import DEPLOYMENTS, RUNS, WORKERS
+from penstock.control.store.texts import storable
 from penstock.engine import State
-
-_LONGEST_ERROR = 10_000
 
 
 @dataclass(frozen=True)
@@ -209,8 +207,7 @@ class Leases:
     def _seen(self, state: str, error: str | None) -> dict[str, Any]:
         if error is None:
             return {"state": state, **({} if state == FAILED else {"error": None})}
-        shown = mask(error)[:_LONGEST_ERROR].replace("\x00", "")
-        return {"state": state, "error": shown, "failed": self._now}
+        return {"state": state, "error": storable(error), "failed": self._now}
 
 
 def _counted_if_lapsed(column: sa.Column[int]) -> Any:
