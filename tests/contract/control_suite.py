@@ -269,6 +269,17 @@ class LeasesSuite:
         assert store.leases.claim("orders", "v") is None
         assert store.leases.claim("orders", "w") is None
 
+    def test_a_lease_has_the_length_of_its_holder(self, store: ControlStore) -> None:
+        deploy(store)
+        assert Leases(store.database, 60.0).claim("orders", "w")
+        run = store.leases.get("orders")
+        assert run
+        assert run.lease_length == 60
+        store.leases.renew("w")
+        run = store.leases.get("orders")
+        assert run
+        assert run.lease_length == store.leases.length
+
     @pytest.mark.parametrize("desired", [Desired.PAUSED, Desired.STOPPED])
     def test_what_is_not_to_run_is_not_claimed(self, store: ControlStore, desired: Desired) -> None:
         deploy(store, desired=desired)

@@ -24,7 +24,7 @@ from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
-from penstock.control.store.rows import FAILED, PAUSED, PENDING, Desired
+from penstock.control.store.rows import FAILED, FREE, PAUSED, PENDING, Desired, RunRow
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
 from penstock.engine.restart_reason import RestartReason
@@ -204,12 +204,15 @@ class Worker:
     def _reconcile(self) -> None:
         try:
             self._collect_ended()
+        except TransientError:
+            self._watch.store_away()
+            raise
         finally:
             if self._draining.is_set():
                 self._drain_here()
         if self._draining.is_set():
             return
-        view = self._own(self.store.view())
+        view = self._own(self._view())
         if self._is_drained(view):
             self.drain()
         self._stalled = self._watch.observe(view.runs.values())
@@ -221,11 +224,12 @@ class Worker:
         now = clock()
         begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
         for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
-            if is_ready or not isinstance(action, Claim):
+            is_claim = isinstance(action, Claim)
+            if not is_claim or (is_ready and self._is_free(view.runs[action.name])):
                 self._alone(action.name, type(action).__name__, partial(self._act, action))
 
     def _alone(self, name: str, what: str, do: Callable[[], object]) -> None:
-        """Do something for one deployment; if it is not possible, only this one waits for the next step."""
+        """Do something for one deployment; where it is not possible, only this one waits."""
         try:
             do()
         except TransientError:  # the store is away
@@ -238,9 +242,20 @@ class Worker:
         else:
             self._refused.pop(name, None)
 
+    def _is_free(self, run: RunRow) -> bool:
+        """Return whether a lease was given back, or its holder had time to renew it."""
+        return run.worker == FREE or self._watch.is_settled()
+
     def _offer(self, is_ready: bool) -> None:
         """Let the other workers count on this one, or not while it has no Java."""
         self.store.workers.offer(self.id, self._settings.capacity if is_ready else 0.0)
+
+    def _view(self) -> View:
+        try:
+            return self.store.view()
+        except TransientError:
+            self._watch.store_away()
+            raise
 
     def _own(self, view: View) -> View:
         """Return what this worker decides by: everything, or the chosen ones as if it were alone."""

@@ -83,7 +83,7 @@ def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
         session.execute("DELETE FROM penstock_sequence WHERE name = 'logs'")
         added = {
             "counters": ["seconds", *TOOK],
-            "runs": ["takeovers"],
+            "runs": ["takeovers", "lease_length"],
             "workers": ["renewals", "heap_used", "heap_max", "memory", "cpu_seconds", "queries"],
         }
         for table, columns in added.items():

@@ -11,6 +11,8 @@ from tests.unit.jobs.conftest import Idle
 from penstock.control.actions import Reason
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, Kind
+from penstock.control.store.tables import RUNS
+from penstock.control.worker_lease import LeaseWatch
 from penstock.errors import ConfigError, TransientError
 from penstock.testing import eventually
 from penstock.worker.worker import Worker
@@ -137,3 +139,33 @@ def test_an_end_that_cannot_be_written_down_does_not_stop_the_others(
     assert run is not None
     assert run.error == "b cannot start"
     worker.finish("c", Reason.STOPPED)
+
+
+def test_after_an_outage_of_the_store_no_lease_is_claimed_that_its_holder_may_renew(
+    control_store: ControlStore, starting: Any
+) -> None:
+    now = [1000.0]
+    worker = Worker(control_store, starting)
+    worker._watch = LeaseWatch(control_store.leases.length, lambda: now[0])
+    for id in (worker.id, "other"):
+        control_store.workers.join(id, "host", 1)
+    control_store.deployments.put("a", Kind.PIPELINE, "name: a", by="a test")
+    claimed = control_store.leases.claim("a", "other")
+    assert claimed
+    worker.reconcile()
+
+    now[0] += 60  # the store was away for all of them
+    worker._watch.store_away()
+    with control_store.database.write() as session:
+        session.execute(RUNS.update().values(lease_until=control_store.database.now - 45))
+    worker.reconcile()
+    assert control_store.leases.renew("other") == {"a": claimed.token}
+
+    with control_store.database.write() as session:
+        session.execute(RUNS.update().values(lease_until=control_store.database.now - 45))
+    worker.reconcile()
+    assert list(worker.runs) == []
+    now[0] += 8
+    worker.reconcile()
+    assert list(worker.runs) == ["a"]
+    worker.finish("a", Reason.STOPPED)

@@ -86,6 +86,7 @@ class Leases:
                 token=token,
                 renewals=0,
                 lease_until=self._now + self.length,
+                lease_length=self.length,
                 claimed=self._now,
                 state=State.STARTING.value,
                 generation=current(DEPLOYMENTS.c.generation),
@@ -115,7 +116,8 @@ class Leases:
         have written in between.
         """
         renewed = RUNS.update().where(RUNS.c.worker == worker)
-        values = {"lease_until": self._now + self.length, "renewals": RUNS.c.renewals + 1}
+        values = {"lease_until": self._now + self.length, "lease_length": self.length}
+        values |= {"renewals": RUNS.c.renewals + 1}
         heartbeat = WORKERS.update().where(WORKERS.c.id == worker)
         with self._database.write() as session:
             rows = session.execute(
