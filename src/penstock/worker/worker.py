@@ -287,10 +287,10 @@ class Worker:
                 self._claim(name)
             case Start(name, token):
                 lease = self._leases.get(name)
-                if lease is not None and lease.token == token and lease.is_held():
-                    self._begin(name, lease)
-                elif lease is None:
+                if lease is None or lease.token != token:
                     self._begin(name, self._unconfirmed(name, token))
+                elif lease.is_held():
+                    self._begin(name, lease)
             case Restart(name, _, generation, _):
                 self._restart(name, generation)
             case Stop(name, _, reason):

@@ -169,3 +169,34 @@ def test_after_an_outage_of_the_store_no_lease_is_claimed_that_its_holder_may_re
     worker.reconcile()
     assert list(worker.runs) == ["a"]
     worker.finish("a", Reason.STOPPED)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("from a module")], ids=repr)
+def test_code_of_a_definition_that_ends_its_process_fails_its_deployment_alone(
+    worker: Worker, starting: CannotClean, error: BaseException
+) -> None:
+    starting.start_error = error
+    worker.reconcile()
+    eventually(lambda: worker.runs["b"].is_over)
+    worker.reconcile()
+
+    run = worker.store.leases.get("b")
+    assert run is not None
+    assert (run.state, run.error) == ("FAILED", f"unexpected {type(error).__name__}: {error}")
+    worker.reconcile()
+    assert worker.runs == {}  # it is not claimed again and again
+
+
+def test_a_lease_whose_claim_was_not_answered_replaces_an_older_one(worker: Worker) -> None:
+    """The older one lapsed while the store was away, and was never confirmed as lost."""
+    leases = worker.store.leases
+    worker._leases.add("b", 1, leases.length, sent=0.0)
+    claimed = leases.claim("b", worker.id)
+    assert claimed
+
+    worker.reconcile()
+    assert worker.runs["b"].lease.token == claimed.token
+    assert not worker.runs["b"].lease.is_held()
+    worker.renew()
+    assert worker.runs["b"].lease.is_held()
+    worker.finish("b", Reason.STOPPED)
