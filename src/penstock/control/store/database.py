@@ -27,6 +27,7 @@ _CLOCKS: dict[str, Now] = {
         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)", sa.Double
     ),
 }
+_READ_ONLY = "25006"  # a state of PostgreSQL
 _OLDEST_SQLITE = (3, 35)  # the first one with RETURNING
 _READING = {"penstock_reading": True}
 # A process that is suspended in a transaction, or a network that drops packets, must not block the
@@ -136,6 +137,12 @@ class Database:
                 f"the store {self.place} cannot be reached: {mask(str(error.orig).strip())}"
             ) from None
         except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
+                # New connections may find the primary: these may be to what is a standby now.
+                self.engine.dispose()
+                raise TransientError(
+                    f"the store {self.place} is read-only: it is a standby, or its disk is full"
+                ) from None
             if not error.connection_invalidated:
                 raise
             raise TransientError(f"the store {self.place} closed the connection") from None
