@@ -22,8 +22,8 @@ MARGIN = 0.1
 
 
 _LOOK_EVERY = 0.1
-# Parts of a lease: leases may have run out because the store was away for so long, and their holders may
-# need so long to renew them afterwards.
+# Parts of a lease: after an outage of this length leases may have run out because of it, and holders get
+# this time to renew them.
 _AWAY, _RENEWED = 0.6, 0.5
 
 
