@@ -24,7 +24,15 @@ from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
 from penstock.control.store.leases import Stalled
-from penstock.control.store.rows import FAILED, FREE, PAUSED, PENDING, Desired, RunRow
+from penstock.control.store.rows import (
+    FAILED,
+    FREE,
+    PAUSED,
+    PENDING,
+    DeploymentRow,
+    Desired,
+    RunRow,
+)
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
 from penstock.engine.restart_reason import RestartReason
@@ -34,10 +42,13 @@ from penstock.worker.java_restart import JavaRestart
 from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
+from penstock.worker.state_removal import Removal
 
 log = event_logger(__name__)
 # How soon a store that was away is tried again, in seconds.
 _TRY_EVERY = 1.0
+# For how long a step waits for the removal of a state, in seconds.
+_REMOVED = 1.0
 # With which state a lease is given back.
 _AFTER = {
     Reason.PAUSED: PAUSED,
@@ -97,6 +108,8 @@ class Worker:
         # Why the last action for a deployment was not possible: each reason is logged once.
         self._refused: dict[str, str] = {}
         self._chosen = chosen
+        # By name and token of the lease: a later deployment may have the same name.
+        self._removals: dict[tuple[str, int], Removal] = {}
         self._lock = Lock()
         # One step at a time: reconciling, or what a caller asks for.
         self._step = RLock()
@@ -356,6 +369,9 @@ class Worker:
             self._collect_ended()
             if reason is Reason.DELETED:
                 self._reconcile()
+                while removal := self._removals.get((name, run.lease.token)):
+                    removal.is_over()
+                    self._reconcile()
         return True
 
     def _unconfirmed(self, name: str, token: int) -> Lease:
@@ -402,14 +418,30 @@ class Worker:
 
     def _clean(self, name: str, token: int) -> None:
         row = self.store.deployments.get(name)
-        if row is not None:
-            try:
-                self._starting.clean(row)
-            except TransientError as error:  # where its state is; the next step tries again
-                raise PenstockError(f"the state cannot be removed now: {error}") from error
+        if row is not None and not self._is_clean(row, token):
+            return
         self._leases.remove(name)
         self.store.deployments.remove(name, self.id, token)
         self._reporting.forget(name)
+
+    def _is_clean(self, row: DeploymentRow, token: int) -> bool:
+        """Return whether the state has been removed; else a later step asks again.
+
+        It may take minutes where an object store does not answer: other deployments do not wait for it.
+        """
+        key = row.name, token
+        removal, within = self._removals.get(key), 0.0
+        if removal is None:
+            removal, within = Removal(partial(self._starting.clean, row), self._woken.set), _REMOVED
+            self._removals[key] = removal
+        if not removal.is_over(within):
+            return False
+        del self._removals[key]
+        try:
+            removal.result()
+        except TransientError as error:  # where its state is; the next step tries again
+            raise PenstockError(f"the state cannot be removed now: {error}") from error
+        return True
 
     # -- ends
 

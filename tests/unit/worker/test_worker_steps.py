@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from penstock.control.store.tables import RUNS
 from penstock.control.worker_lease import LeaseWatch
 from penstock.errors import ConfigError, TransientError
 from penstock.testing import eventually
+from penstock.worker import worker as worker_module
 from penstock.worker.worker import Worker
 
 
@@ -23,6 +25,9 @@ class CannotClean:
 
     error: Exception | None = ValueError("the state is broken")
     start_error: BaseException | None = None
+    # Where the state is that does not answer, until this is set.
+    answers: Event | None = None
+    cleaned = 0
 
     def start(self, *_: Any) -> Idle:
         if self.start_error:
@@ -32,6 +37,9 @@ class CannotClean:
     def clean(self, _row: Any) -> None:
         if self.error:
             raise self.error
+        if self.answers:
+            self.answers.wait(60)
+        self.cleaned += 1
 
 
 @pytest.fixture
@@ -81,6 +89,35 @@ def test_a_state_whose_place_is_away_is_removed_later(
     assert worker.store.deployments.get("a") is None
     assert list(worker.runs) == ["b"]
     worker.finish("b", Reason.STOPPED)
+
+
+def test_a_state_that_is_removed_slowly_does_not_stop_the_others(
+    worker: Worker, starting: CannotClean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_REMOVED", 0.0)
+    starting.error, starting.answers = None, Event()
+    for _ in range(3):
+        worker.reconcile()
+    assert list(worker.runs) == ["b"]
+    assert worker.store.deployments.get("a")
+
+    starting.answers.set()
+    eventually(lambda: worker.reconcile() or worker.store.deployments.get("a") is None)
+    assert starting.cleaned == 1
+    worker.finish("b", Reason.STOPPED)
+
+
+def test_who_deletes_what_runs_here_waits_for_the_removal_of_its_state(
+    worker: Worker, starting: CannotClean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_REMOVED", 0.0)
+    starting.error = None
+    worker.reconcile()
+    worker.store.deployments.set_desired("b", Desired.DELETED, by="a test")
+
+    assert worker.finish("b", Reason.DELETED)
+
+    assert worker.store.deployments.get("b") is None
 
 
 def test_a_store_that_is_away_ends_the_step(
