@@ -23,7 +23,7 @@ from penstock.control.dead_workers import free_leases_of_the_dead
 from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
-from penstock.control.store.leases import Stalled
+from penstock.control.store.leases import Leases, Stalled
 from penstock.control.store.rows import (
     FAILED,
     FREE,
@@ -102,6 +102,8 @@ class Worker:
         self._starting = starting
         self._settings = settings or WorkerSettings()
         self._leases = HeldLeases()
+        # All runs write at the same time where the store was slow: renewals wait for none of them.
+        self._renewing = Leases(store.database.apart(), store.leases.length)
         self._watch = LeaseWatch(store.leases.length)
         self._stalled: dict[str, Stalled] = {}
         self._runs: dict[str, HostedRun] = {}
@@ -149,6 +151,8 @@ class Worker:
             self.store.workers.leave(self.id)
         except PenstockError as error:  # it is forgotten when its heartbeats are old
             log.warning("worker_not_removed", worker=self.id, reason=str(error))
+        finally:
+            self._renewing.close()
 
     def drain(self) -> None:
         """Claim nothing more, stop every run after its batch and give its lease back; then `run` ends."""
@@ -200,7 +204,7 @@ class Worker:
     def renew(self) -> None:
         """Renew all leases; stop the runs of those that another worker has."""
         sent = clock()
-        tokens = self.store.leases.renew(self.id, psutil.cpu_percent() / 100)
+        tokens = self._renewing.renew(self.id, psutil.cpu_percent() / 100)
         for lost in self._leases.confirm(tokens, sent):
             log.warning("lease_lost", deployment=lost.deployment, lease=lost.token)
             run = self.runs.get(lost.deployment)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.pool import QueuePool
 from tests.contract import control_suite, log_suite, observed_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
+from penstock.control.store.leases import Leases
 from penstock.errors import ConfigError, SetupError, TransientError
 
 
@@ -79,6 +81,21 @@ def test_a_locked_file_is_a_transient_error(store: ControlStore) -> None:
             pass
         assert impatient.time() > 0  # a reader waits for no writer
     impatient.close()
+
+
+def test_a_pool_whose_connections_are_all_in_use_is_a_transient_error(store: ControlStore) -> None:
+    pool = store.database.engine.pool
+    assert isinstance(pool, QueuePool)
+    pool._timeout = 0.1
+    held = [store.database.engine.connect() for _ in range(pool.size() + 10)]
+    with pytest.raises(TransientError, match="is too slow: all connections of this process"):
+        store.leases.renew("w")
+
+    apart = store.database.apart()
+    assert Leases(apart, 15.0).renew("w") == {}
+    apart.close()
+    for each in held:
+        each.close()
 
 
 def test_the_clock_has_fractions_and_is_right(store: ControlStore) -> None:

@@ -237,3 +237,20 @@ def test_a_lease_whose_claim_was_not_answered_replaces_an_older_one(worker: Work
     worker.renew()
     assert worker.runs["b"].lease.is_held()
     worker.finish("b", Reason.STOPPED)
+
+
+def test_leases_are_renewed_while_all_connections_of_the_runs_are_in_use(worker: Worker) -> None:
+    """As with many runs that count their batches, and a store that answers slowly."""
+    worker.reconcile()
+    run = worker.store.leases.get("b")
+    assert run is not None
+    held = [worker.store.database.engine.connect() for _ in range(15)]
+
+    worker.renew()
+
+    for each in held:
+        each.close()
+    renewed = worker.store.leases.get("b")
+    assert renewed is not None
+    assert renewed.renewals == run.renewals + 1
+    worker.finish("b", Reason.STOPPED)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from penstock.config.secrets import mask
 from penstock.control.private_files import make_private
@@ -71,6 +72,11 @@ class Database:
         sa.event.listen(engine, "connect", _tune_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def apart(self) -> Database:
+        """Return the same database with connections of its own: it waits for no other thread."""
+        url = self.engine.url.render_as_string(hide_password=False)
+        return Database(str(self.file or url), now=self.now)
 
     def close(self) -> None:
         """Close all connections."""
@@ -132,6 +138,10 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except PoolTimeoutError:
+            raise TransientError(
+                f"the store {self.place} is too slow: all connections of this process are in use"
+            ) from None
         except (OperationalError, InterfaceError) as error:
             raise TransientError(
                 f"the store {self.place} cannot be reached: {mask(str(error.orig).strip())}"

@@ -198,6 +198,10 @@ class Leases:
         with self._database.read() as session:
             return [RunRow(**row) for row in session.execute(query).mappings()]
 
+    def close(self) -> None:
+        """Close the database; for leases with one of their own (`Database.apart`)."""
+        self._database.close()
+
     def _mine(self, deployment: str, worker: str, token: int) -> sa.Update:
         held = (RUNS.c.deployment == deployment, RUNS.c.worker == worker, RUNS.c.token == token)
         return RUNS.update().where(*held)
