@@ -86,7 +86,7 @@ def test_a_locked_file_is_a_transient_error(store: ControlStore) -> None:
 
 
 def test_a_folder_is_not_a_file_of_a_store(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="cannot be stored in .*: Is a directory; use --store"):
+    with pytest.raises(SetupError, match=r"cannot be stored in .*: Is a directory; use --store"):
         Database(tmp_path)
 
 
