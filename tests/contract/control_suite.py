@@ -193,6 +193,7 @@ class DeploymentsSuite:
             ({"name": " a"}, "is not a name of a deployment"),
             ({"name": "a\nb"}, "is not a name of a deployment"),
             ({"name": "a\x00"}, "is not a name of a deployment"),
+            ({"name": "a\ud800"}, "is not a name of a deployment"),
             ({"name": "x" * 201}, "is not a name of a deployment"),
             ({"spec": "x" * 1_000_001}, "1000001 characters; allowed: 1000000"),
             ({"spec": "a\x00"}, "no NUL"),
@@ -267,6 +268,17 @@ class LeasesSuite:
         assert store.leases.claim("orders", "w")
         assert store.leases.claim("orders", "v") is None
         assert store.leases.claim("orders", "w") is None
+
+    def test_a_lease_has_the_length_of_its_holder(self, store: ControlStore) -> None:
+        deploy(store)
+        assert Leases(store.database, 60.0).claim("orders", "w")
+        run = store.leases.get("orders")
+        assert run
+        assert run.lease_length == 60
+        store.leases.renew("w")
+        run = store.leases.get("orders")
+        assert run
+        assert run.lease_length == store.leases.length
 
     @pytest.mark.parametrize("desired", [Desired.PAUSED, Desired.STOPPED])
     def test_what_is_not_to_run_is_not_claimed(self, store: ControlStore, desired: Desired) -> None:
@@ -415,11 +427,11 @@ class CountersSuite:
         deploy(store)
         lease = store.leases.claim("orders", "w")
         assert lease
-        failed = done(1, 0, failed=1, lost=2, error="token=abc\x00")
+        failed = done(1, 0, failed=1, lost=2, error="token=abc\x00 \udce9")
         store.counters.count("orders", lease.token, failed)
         store.counters.count("orders", lease.token, done(1, 1))
         row = store.counters.get("orders")
-        assert (row.failed, row.lost, row.last_error) == (1, 2, "token=********")
+        assert (row.failed, row.lost, row.last_error) == (1, 2, "token=******** \\udce9")
         assert row.rate == 9
 
     def test_counters_of_a_taken_over_deployment_go_on(self, store: ControlStore) -> None:
@@ -488,14 +500,14 @@ class EventsSuite:
         monkeypatch.setattr(events_module, "MOST_EVENTS", 3)
         for number in range(5):
             store.events.add("a", "state", f"event {number}")
-        store.events.add("b", "state", "password=hunter2\x00")
+        store.events.add("b", "state", "password=hunter2\x00 \udce9")
 
         assert [event.text for event in store.events.after(deployment="a")] == [
             "event 2", "event 3", "event 4",
         ]  # fmt: skip
         first = store.events.after()[0].number
         assert store.events.after(first, most=1)[0].text == "event 3"
-        assert store.events.after(deployment="b")[0].text == "password=********"
+        assert store.events.after(deployment="b")[0].text == "password=******** \\udce9"
 
     def test_a_reader_that_follows_misses_nothing(self, store: ControlStore) -> None:
         """Numbers become visible in their order, however many write at once."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -87,8 +88,12 @@ class ServeOptions:
         return ["--memory", self.memory] if self.memory else []
 
     def worker_environment(self) -> dict[str, str]:
-        """Return the variables of a worker: settings may be secret, and options are visible to others."""
-        state = {"PENSTOCK_STATE": self.state} if self.state else {}
+        """Return the variables of a worker: settings may be secret, and options are visible to others.
+
+        A folder is absolute: the next server may be started in another one, and its workers are to find
+        the states of earlier ones.
+        """
+        state = {"PENSTOCK_STATE": _absolute(self.state)} if self.state else {}
         return {**state, WORKER_CONF: json.dumps(self.conf)}
 
     def url(self, port: int) -> str:
@@ -98,6 +103,10 @@ class ServeOptions:
             host = next((name for name in self.allowed_hosts if name != "*"), HOST)
         shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
         return f"{'https' if self.tls_cert else 'http'}://{shown}:{port}"
+
+
+def _absolute(place: str) -> str:
+    return place if "://" in place else str(Path(place).absolute())
 
 
 def merged(given: ServeOptions) -> ServeOptions:

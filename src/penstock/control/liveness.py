@@ -18,6 +18,8 @@ import psutil
 # A process of another machine that sent no heartbeat for this long is not running any more.
 SILENT = 15.0
 _PARTS = 4  # machine, process number, start, and a random text
+# The start of a process that runs and that this user may not see, as with the mount option hidepid.
+_HIDDEN = "hidden"
 
 
 def this_process() -> str:
@@ -39,7 +41,9 @@ def lives(owner: str, seen: float) -> bool:
     if not is_here(owner):
         return abs(time.time() - seen) < SILENT
     parts = owner.split("/")
-    return len(parts) == _PARTS and parts[1].isdecimal() and _started(int(parts[1])) == parts[2]
+    if len(parts) != _PARTS or not parts[1].isdecimal():
+        return False
+    return _started(int(parts[1])) in (parts[2], _HIDDEN)
 
 
 def has_ended(owner: str) -> bool:
@@ -73,9 +77,22 @@ def _started(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         state, *fields = stat.rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]
-    except FileNotFoundError:
-        pass
+    except PermissionError:
+        return _HIDDEN
+    except (FileNotFoundError, ProcessLookupError):
+        if _is_of_another_user(pid):
+            return _HIDDEN
     try:
         return "" if Path("/proc/self").exists() else str(psutil.Process(pid).create_time())
     except psutil.NoSuchProcess:
         return ""
+
+
+def _is_of_another_user(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        pass
+    return False

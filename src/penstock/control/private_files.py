@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import grp
 import os
 import pwd
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -20,12 +22,15 @@ _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "gluster", "lustre", "fuse.", "
 def make_private(file: Path, what: str = "the jobs", setting: str = f"set {PLACE} to") -> None:
     """Make the file private to this user: it may contain passwords, and functions that are run.
 
-    `what` is stored in the file, and `setting` chooses another one; both are for messages.
+    `what` is stored in the file, and `setting` chooses another one; both are for messages. A file that
+    exists is not opened: closing it would end the locks that SQLite has on it in this process.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         status = file.stat()
+        _require_usable(file, status)
     except OSError as error:
         raise SetupError(
             f"{what} cannot be stored in {file}: {error.strerror}; {setting} another file"
@@ -35,6 +40,13 @@ def make_private(file: Path, what: str = "the jobs", setting: str = f"set {PLACE
             f"{file} belongs to another user or can be opened by others; it may contain passwords and "
             f"code that is run: chmod 600 {file}, or {setting} a file of your own"
         )
+
+
+def _require_usable(file: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(file, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def distrust(file: Path | None) -> str | None:

@@ -7,6 +7,7 @@ clock, which advances meanwhile, that its lease may belong to another worker by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 
 from penstock.control.liveness import clock
@@ -21,6 +22,9 @@ MARGIN = 0.1
 
 
 _LOOK_EVERY = 0.1
+# Parts of a lease: after an outage of this length leases may have run out because of it, and holders get
+# this time to renew them.
+_AWAY, _RENEWED = 0.6, 0.5
 
 
 class Lease:
@@ -142,22 +146,50 @@ class LeaseWatch:
     """Finds leases of others that no one renews, by this process's clock and no other.
 
     The database's clock decides as long as it runs. After it was set back, leases of a worker that died
-    would be valid for as long as it was set back.
+    would be valid for as long as it was set back. `length` is that of this process's own leases.
     """
 
     def __init__(self, length: float, clock: Clock = clock) -> None:
         self._length = length
         self._clock = clock
-        self._since: dict[str, tuple[Stalled, float]] = {}
+        self._since: dict[str, _Seen] = {}
+        self._looked = clock()
+        self._is_away = False
+        self._back: float | None = None
 
     def observe(self, runs: Iterable[RunRow]) -> dict[str, Stalled]:
-        """Return the leases that have not changed for their whole length, by name."""
+        """Return the leases that have not changed for their whole length, by name.
+
+        While the store is away no one can renew: after that, holders have their whole length again.
+        """
         now = self._clock()
-        held = {run.deployment: run for run in runs if run.worker != FREE}
+        if self._is_away and now - self._looked >= self._length * _AWAY:
+            self._since, self._back = {}, now
+        self._looked, self._is_away = now, False
         since = {}
-        for name, run in held.items():
-            seen = Stalled(run.token, run.renewals)
-            before = self._since.get(name)
-            since[name] = before if before and before[0] == seen else (seen, now)
+        for run in runs:
+            if run.worker != FREE:
+                lease, before = Stalled(run.token, run.renewals), self._since.get(run.deployment)
+                same = before is not None and before.lease == lease
+                seen = _Seen(lease, now, run.lease_length)
+                since[run.deployment] = before if before and same else seen
         self._since = since
-        return {name: seen for name, (seen, at) in since.items() if now - at > self._length}
+        return {name: seen.lease for name, seen in since.items() if now - seen.at > seen.length}
+
+    def store_away(self) -> None:
+        """Note that the leases could not be read: their holders could not renew them, either."""
+        self._is_away = True
+
+    def is_settled(self) -> bool:
+        """Return whether holders of leases that ran out had time to renew them.
+
+        That is not so just after the store was away: all leases may have run out meanwhile.
+        """
+        return self._back is None or self._clock() - self._back >= self._length * _RENEWED
+
+
+@dataclass(frozen=True)
+class _Seen:
+    lease: Stalled
+    at: float
+    length: float

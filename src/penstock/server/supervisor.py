@@ -6,16 +6,19 @@ store finds them by a variable of their environment, also before they have joine
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
+from typing import IO
 
 import psutil
 
@@ -24,7 +27,7 @@ from penstock.config.logs import event_logger
 from penstock.control.liveness import clock, has_ended
 from penstock.control.places import SUPERVISED
 from penstock.control.store import ControlStore
-from penstock.errors import TransientError
+from penstock.errors import SetupError, TransientError
 
 log = event_logger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
@@ -71,13 +74,18 @@ class Supervisor:
     slots: list[Slot] = field(init=False)
     _ended: Event = field(default_factory=Event, init=False)
     _thread: Thread | None = field(default=None, init=False)
+    # Open while no other server of this machine has workers of this store.
+    _lock: IO[str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.slots = [Slot(number) for number in range(self.count)]
 
     def begin(self) -> None:
         """Find the workers of this machine that run already, and start those that are missing."""
+        self._lock = _lock(self._place)
         self._adopt()
+        if not self.count:
+            self._unlock()
         self._thread = Thread(target=self._watch, name="supervisor", daemon=True)
         self._thread.start()
 
@@ -86,6 +94,12 @@ class Supervisor:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(10)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def stop(self, grace: float = 300.0) -> None:
         """Let workers finish their batches and give their deployments up; kill those that take longer."""
@@ -148,6 +162,8 @@ class Supervisor:
         for slot, process in zip(self.slots, existing, strict=False):
             slot.process, slot.started = process, clock()
             log.info("worker_found", pid=process.pid)
+        if self._lock is None:
+            return  # another server wants the others
         for process in existing[self.count :]:
             log.warning("worker_not_needed", pid=process.pid, workers=self.count)
             with suppress(psutil.NoSuchProcess):
@@ -201,6 +217,22 @@ def _start_process(
 
 def _log_file(slot: Slot) -> Path:
     return log_dir() / f"worker-{slot.number}.log"
+
+
+def _lock(place: str) -> IO[str] | None:
+    """Return the locked file of the servers with workers of a store; None if another one has it."""
+    name = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context((log_dir() / f"servers-{name}.lock").open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (
+            OSError,
+            SetupError,
+        ):  # locked, or no folder to write to, which not every server needs
+            return None
+        opened.pop_all()
+        return file
 
 
 def _family(process: psutil.Process) -> list[psutil.Process]:

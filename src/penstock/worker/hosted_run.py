@@ -142,7 +142,8 @@ class HostedRun:
                 self._watch(runnable)
         except PenstockError as error:
             self._error = error
-        except Exception as error:  # a mistake of ours: it must not stay silent
+        # A mistake of ours, or an exit in the code of a definition: it must not stay silent.
+        except BaseException as error:
             log.exception("run_ended", deployment=self.lease.deployment)
             self._error = PenstockError(f"unexpected {type(error).__name__}: {error}")
         finally:

@@ -11,6 +11,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from threading import BoundedSemaphore, Event, Lock, RLock, Thread
 
 import psutil
@@ -22,8 +23,16 @@ from penstock.control.dead_workers import free_leases_of_the_dead
 from penstock.control.liveness import clock, this_process
 from penstock.control.reconcile import Local, has_others, reconcile
 from penstock.control.store import ControlStore, View, Wanted
-from penstock.control.store.leases import Stalled
-from penstock.control.store.rows import FAILED, PAUSED, PENDING, Desired
+from penstock.control.store.leases import Leases, Stalled
+from penstock.control.store.rows import (
+    FAILED,
+    FREE,
+    PAUSED,
+    PENDING,
+    DeploymentRow,
+    Desired,
+    RunRow,
+)
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
 from penstock.engine import State
 from penstock.engine.restart_reason import RestartReason
@@ -33,10 +42,13 @@ from penstock.worker.java_restart import JavaRestart
 from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
 from penstock.worker.starting import Starting
+from penstock.worker.state_removal import Removal
 
 log = event_logger(__name__)
 # How soon a store that was away is tried again, in seconds.
 _TRY_EVERY = 1.0
+# For how long a step waits for the removal of a state, in seconds.
+_REMOVED = 1.0
 # With which state a lease is given back.
 _AFTER = {
     Reason.PAUSED: PAUSED,
@@ -90,12 +102,16 @@ class Worker:
         self._starting = starting
         self._settings = settings or WorkerSettings()
         self._leases = HeldLeases()
+        # All runs write at the same time where the store was slow: renewals wait for none of them.
+        self._renewing = Leases(store.database.apart(), store.leases.length)
         self._watch = LeaseWatch(store.leases.length)
         self._stalled: dict[str, Stalled] = {}
         self._runs: dict[str, HostedRun] = {}
         # Why the last action for a deployment was not possible: each reason is logged once.
         self._refused: dict[str, str] = {}
         self._chosen = chosen
+        # By name and token of the lease: a later deployment may have the same name.
+        self._removals: dict[tuple[str, int], Removal] = {}
         self._lock = Lock()
         # One step at a time: reconciling, or what a caller asks for.
         self._step = RLock()
@@ -135,6 +151,8 @@ class Worker:
             self.store.workers.leave(self.id)
         except PenstockError as error:  # it is forgotten when its heartbeats are old
             log.warning("worker_not_removed", worker=self.id, reason=str(error))
+        finally:
+            self._renewing.close()
 
     def drain(self) -> None:
         """Claim nothing more, stop every run after its batch and give its lease back; then `run` ends."""
@@ -186,7 +204,7 @@ class Worker:
     def renew(self) -> None:
         """Renew all leases; stop the runs of those that another worker has."""
         sent = clock()
-        tokens = self.store.leases.renew(self.id, psutil.cpu_percent() / 100)
+        tokens = self._renewing.renew(self.id, psutil.cpu_percent() / 100)
         for lost in self._leases.confirm(tokens, sent):
             log.warning("lease_lost", deployment=lost.deployment, lease=lost.token)
             run = self.runs.get(lost.deployment)
@@ -203,12 +221,15 @@ class Worker:
     def _reconcile(self) -> None:
         try:
             self._collect_ended()
+        except TransientError:
+            self._watch.store_away()
+            raise
         finally:
             if self._draining.is_set():
                 self._drain_here()
         if self._draining.is_set():
             return
-        view = self._own(self.store.view())
+        view = self._own(self._view())
         if self._is_drained(view):
             self.drain()
         self._stalled = self._watch.observe(view.runs.values())
@@ -220,26 +241,38 @@ class Worker:
         now = clock()
         begun = {name: now - run.begun for name, run in runs.items() if run.begun is not None}
         for action in reconcile(view, self.id, local, set(self._stalled), begun=begun):
-            if is_ready or not isinstance(action, Claim):
-                self._act_alone(action)
+            is_claim = isinstance(action, Claim)
+            if not is_claim or (is_ready and self._is_free(view.runs[action.name])):
+                self._alone(action.name, type(action).__name__, partial(self._act, action))
 
-    def _act_alone(self, action: Action) -> None:
-        """Do one action; where it is not possible, only its deployment waits, for the next step."""
+    def _alone(self, name: str, what: str, do: Callable[[], object]) -> None:
+        """Do something for one deployment; where it is not possible, only this one waits."""
         try:
-            self._act(action)
+            do()
         except TransientError:  # the store is away
             raise
         except Exception as error:  # a mistake of ours, too, must not stop the other deployments
             reason = f"{type(error).__name__}: {error}"
-            if self._refused.get(action.name) != reason:
-                log.exception("action_failed", deployment=action.name, action=type(action).__name__)
-            self._refused[action.name] = reason
+            if self._refused.get(name) != reason:
+                log.exception("action_failed", deployment=name, action=what)
+            self._refused[name] = reason
         else:
-            self._refused.pop(action.name, None)
+            self._refused.pop(name, None)
+
+    def _is_free(self, run: RunRow) -> bool:
+        """Return whether a lease was given back, or its holder had time to renew it."""
+        return run.worker == FREE or self._watch.is_settled()
 
     def _offer(self, is_ready: bool) -> None:
         """Let the other workers count on this one, or not while it has no Java."""
         self.store.workers.offer(self.id, self._settings.capacity if is_ready else 0.0)
+
+    def _view(self) -> View:
+        try:
+            return self.store.view()
+        except TransientError:
+            self._watch.store_away()
+            raise
 
     def _own(self, view: View) -> View:
         """Return what this worker decides by: everything, or the chosen ones as if it were alone."""
@@ -271,10 +304,10 @@ class Worker:
                 self._claim(name)
             case Start(name, token):
                 lease = self._leases.get(name)
-                if lease is not None and lease.token == token and lease.is_held():
-                    self._begin(name, lease)
-                elif lease is None:
+                if lease is None or lease.token != token:
                     self._begin(name, self._unconfirmed(name, token))
+                elif lease.is_held():
+                    self._begin(name, lease)
             case Restart(name, _, generation, _):
                 self._restart(name, generation)
             case Stop(name, _, reason):
@@ -340,6 +373,9 @@ class Worker:
             self._collect_ended()
             if reason is Reason.DELETED:
                 self._reconcile()
+                while removal := self._removals.get((name, run.lease.token)):
+                    removal.is_over()
+                    self._reconcile()
         return True
 
     def _unconfirmed(self, name: str, token: int) -> Lease:
@@ -386,14 +422,30 @@ class Worker:
 
     def _clean(self, name: str, token: int) -> None:
         row = self.store.deployments.get(name)
-        if row is not None:
-            try:
-                self._starting.clean(row)
-            except TransientError as error:  # where its state is; the next step tries again
-                raise PenstockError(f"the state cannot be removed now: {error}") from error
+        if row is not None and not self._is_clean(row, token):
+            return
         self._leases.remove(name)
         self.store.deployments.remove(name, self.id, token)
         self._reporting.forget(name)
+
+    def _is_clean(self, row: DeploymentRow, token: int) -> bool:
+        """Return whether the state has been removed; else a later step asks again.
+
+        It may take minutes where an object store does not answer: other deployments do not wait for it.
+        """
+        key = row.name, token
+        removal, within = self._removals.get(key), 0.0
+        if removal is None:
+            removal, within = Removal(partial(self._starting.clean, row), self._woken.set), _REMOVED
+            self._removals[key] = removal
+        if not removal.is_over(within):
+            return False
+        del self._removals[key]
+        try:
+            removal.result()
+        except TransientError as error:  # where its state is; the next step tries again
+            raise PenstockError(f"the state cannot be removed now: {error}") from error
+        return True
 
     # -- ends
 
@@ -401,10 +453,13 @@ class Worker:
         """Give back the leases of runs that have ended."""
         for name, run in self.runs.items():
             if run.is_over:
-                self._reporting.restarts.observe(name, run)
-                self._settle(name, run)
-                with self._lock:
-                    self._runs.pop(name, None)
+                self._alone(name, "Settle", partial(self._end, name, run))
+
+    def _end(self, name: str, run: HostedRun) -> None:
+        self._reporting.restarts.observe(name, run)
+        self._settle(name, run)
+        with self._lock:
+            self._runs.pop(name, None)
 
     def _settle(self, name: str, run: HostedRun) -> None:
         """Write down how a run ended, unless its lease is needed for what comes next."""

@@ -154,3 +154,18 @@ def _is_waiting(store: ControlStore) -> bool:
     query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with store.database.read() as session:
         return bool(session.execute(query).scalar_one())
+
+
+def test_a_database_that_is_read_only_for_a_while_is_a_store_that_is_away(
+    store: ControlStore,
+) -> None:
+    """As after a failover, or where a provider has found the disk full: sessions stay read-only then."""
+    engine = store.database.engine
+    with engine.connect() as first, engine.connect() as second:  # both go back to the pool
+        for session in (first, second):
+            session.execution_options(isolation_level="AUTOCOMMIT")
+            session.execute(sa.text("SET default_transaction_read_only = on"))
+
+    with pytest.raises(TransientError, match="is read-only"):
+        store.events.add("a", "state", "text")
+    assert store.events.add("a", "state", "text") > 0

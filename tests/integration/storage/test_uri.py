@@ -13,11 +13,12 @@ from penstock.engine.batch_writing import Splitting
 from penstock.engine.counting import Failures, Written
 from penstock.engine.progress import State
 from penstock.engine.state_dir import locked
-from penstock.errors import ConfigError, FencedError
+from penstock.errors import ConfigError, FencedError, SetupError
 from penstock.pipeline import Batch
 from penstock.pipeline.hadoop import Hadoop
 from penstock.pipeline.storage import Folder
 from penstock.testing import eventually, fill
+from penstock.worker.state_removal import remove_state
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +180,34 @@ def test_a_pipeline_whose_state_another_process_took_over_ends_and_says_so(
         assert running.progress().state is State.FAILED
     finally:
         running.stop()
+
+
+def test_the_state_of_a_deleted_deployment_is_removed_and_no_other_folder(
+    uri: str, folder: Folder
+) -> None:
+    for file in ("orders/17/penstock-topics.json", "orders/17/offsets/0", "old/1/offsets/0"):
+        folder.write(file, "{}")
+    folder.write("lease/00000000000000000001.json", "{}")
+    folder.write("table/2024/part-0", "{}")
+
+    for name in ("orders", "old", "table", "nothing"):
+        remove_state({"name": name, "state": uri})
+
+    assert folder.names("orders") == folder.names("old") == []
+    assert folder.read("table/2024/part-0") == "{}"
+    assert sorted(folder.names()) == ["lease", "table"]
+
+
+def test_a_state_at_a_uri_of_this_disk_is_removed(tmp_path: Path) -> None:
+    state = f"file://{tmp_path}/states"
+    locked(f"{state}/orders", "orders").close()
+    (tmp_path / "states/orders/1").mkdir()
+
+    remove_state({"name": "orders", "state": state})
+
+    assert list((tmp_path / "states").iterdir()) == []
+
+
+def test_a_state_that_java_cannot_reach_is_an_error_with_its_place(spark: Any) -> None:
+    with pytest.raises(SetupError, match=r"viewfs://nowhere/state/orders cannot be removed: "):
+        remove_state({"name": "orders", "state": "viewfs://nowhere/state"})

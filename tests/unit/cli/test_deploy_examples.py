@@ -67,6 +67,8 @@ def test_a_stop_of_the_server_leaves_its_workers_and_one_of_a_worker_waits_for_i
     assert (server["KillMode"], server["KillSignal"]) == ("process", "SIGTERM")
     assert (worker["KillMode"], worker["KillSignal"]) == ("mixed", "SIGTERM")
     assert int(worker["TimeoutStopSec"]) > 300
+    # What the kernel kills for want of memory is replaced; the rest of the unit goes on.
+    assert server["OOMPolicy"] == worker["OOMPolicy"] == "continue"
 
 
 def test_containers_start_commands_that_exist() -> None:

@@ -194,3 +194,13 @@ def test_a_folder_does_not_choose_the_registry(own_home: Path) -> None:
     Path("penstock.yaml").write_text("server: {registry: 'http://elsewhere'}\n")
     with pytest.raises(ConfigError, match="registry is not allowed in a file of the working"):
         merged(ServeOptions())
+
+
+@pytest.mark.parametrize("place", ["states", "/mnt/states", "s3a://bucket/states"])
+def test_workers_get_the_place_of_states_from_any_folder(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ServeOptions(state=place).worker_environment()["PENSTOCK_STATE"]
+
+    assert given == (str(tmp_path / place) if place == "states" else place)

@@ -16,6 +16,7 @@ from penstock.control.store.migrations.versions import v004_observability
 from penstock.control.store.rows import Kind
 from penstock.control.store.tables import TOOK
 from penstock.engine import Done
+from penstock.errors import TransientError
 from penstock.pipeline import Mark
 
 
@@ -56,6 +57,25 @@ def test_pages_are_rewritten_even_if_the_process_ended_before(v1: str, keys: Key
     assert b"Secret" not in Path(v1).read_bytes()
 
 
+def test_a_file_that_cannot_be_rewritten_yet_is_refused_with_the_reason(
+    v1: str, keys: KeyFile
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.control.store.migrations.migration._rewrite_pages", lambda _: None)
+        ControlStore.open(Database(v1), keys).close()
+    impatient = Database(v1)
+    with impatient.engine.connect() as session:
+        session.connection.driver_connection.execute("PRAGMA busy_timeout = 10")
+    with sqlite3.connect(v1) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            TransientError, match=r"old passwords .*rewritten \(database is locked\)"
+        ):
+            ControlStore.open(impatient, keys)
+    ControlStore.open(impatient, keys).close()
+    assert b"Secret" not in Path(v1).read_bytes()
+
+
 def test_an_older_store_without_owners_is_completed(v1: str, keys: KeyFile) -> None:
     with sqlite3.connect(v1) as session:
         for column in ("host", "pid", "owner"):
@@ -83,7 +103,7 @@ def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
         session.execute("DELETE FROM penstock_sequence WHERE name = 'logs'")
         added = {
             "counters": ["seconds", *TOOK],
-            "runs": ["takeovers"],
+            "runs": ["takeovers", "lease_length"],
             "workers": ["renewals", "heap_used", "heap_max", "memory", "cpu_seconds", "queries"],
         }
         for table, columns in added.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from secrets import token_bytes
@@ -365,3 +366,25 @@ def test_a_value_whose_key_is_lost_is_shown_as_the_mask_and_can_be_given_again(
     assert secrets.opened("d", again) == yaml.safe_load(text)
     with pytest.raises(ConfigError, match="no stored secret is shown like that there; give the"):
         secrets.sealed("d", secrets.shown("d", stored), stored)
+
+
+def test_lost_keys_are_not_replaced_by_others_while_the_store_has_secrets(
+    store: ControlStore, tmp_path: Path
+) -> None:
+    place, keys = tmp_path / "control.sqlite", tmp_path / "lost"
+    ControlStore.at(place, keys).close()  # nothing is encrypted so far
+    keys.unlink()
+    text = "name: orders\nsource: {kafka: t}\nsink: {database: {password: hunter2, table: t}}\n"
+    store.deployments.put("orders", Kind.PIPELINE, store.secrets.sealed("orders", text), by="ann")
+
+    with pytest.raises(SetupError, match=r"keys .*lost is missing.*as those of 'orders'.*openssl"):
+        ControlStore.at(place, keys)
+    assert not keys.exists()
+
+    keys.touch(mode=0o600)
+    keys.write_bytes(b64encode(token_bytes(32)) + b"\n")  # as openssl writes it
+    with ControlStore.at(place, keys) as again:
+        stored = again.deployments.find("orders").spec
+        assert "********" in again.secrets.shown("orders", stored)
+        sealed = again.secrets.sealed("orders", text, stored)
+        assert again.secrets.opened("orders", sealed)["sink"]["database"]["password"] == "hunter2"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.pool import QueuePool
 from tests.contract import control_suite, log_suite, observed_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
+from penstock.control.store.leases import Leases
 from penstock.errors import ConfigError, SetupError, TransientError
 
 
@@ -79,6 +83,52 @@ def test_a_locked_file_is_a_transient_error(store: ControlStore) -> None:
             pass
         assert impatient.time() > 0  # a reader waits for no writer
     impatient.close()
+
+
+def test_a_folder_is_not_a_file_of_a_store(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"cannot be stored in .*: Is a directory; use --store"):
+        Database(tmp_path)
+
+
+def test_a_file_that_this_process_has_open_keeps_its_locks_when_it_is_opened_again(
+    store: ControlStore,
+) -> None:
+    """The system ends all locks of a process on a file that it closes once, also of other handles.
+
+    Without them another process takes itself for the last one, and removes the log that this one writes.
+    """
+    file = str(store.database.file)
+    store.events.add("a", "state", "before")
+    again = store.database.apart()
+
+    code = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT 1 FROM penstock_runs')"
+    )
+    subprocess.run([sys.executable, "-c", code, file], check=True)
+    store.events.add("a", "state", "after")
+
+    code = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]))"
+    seen = subprocess.run(
+        [sys.executable, "-c", code, file, "SELECT text FROM penstock_events"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert seen.stdout == "('before',) ('after',)\n"
+    again.close()
+
+
+def test_a_pool_whose_connections_are_all_in_use_is_a_transient_error(store: ControlStore) -> None:
+    pool = store.database.engine.pool
+    assert isinstance(pool, QueuePool)
+    pool._timeout = 0.1
+    held = [store.database.engine.connect() for _ in range(pool.size() + 10)]
+    with pytest.raises(TransientError, match="is too slow: all connections of this process"):
+        store.leases.renew("w")
+
+    apart = store.database.apart()
+    assert Leases(apart, 15.0).renew("w") == {}
+    apart.close()
+    for each in held:
+        each.close()
 
 
 def test_the_clock_has_fractions_and_is_right(store: ControlStore) -> None:

@@ -110,14 +110,58 @@ def test_a_token_that_is_being_advanced_is_neither_lost_nor_extended(time: Time)
 
 def test_a_watch_finds_what_no_one_renews(time: Time) -> None:
     watch = LeaseWatch(10.0, time)
-    still = RunRow("a", worker="w", token=7, renewals=3)
+    still = RunRow("a", worker="w", token=7, renewals=3, lease_length=10.0)
     assert watch.observe([still]) == {}
-    time.now += 10
-    assert watch.observe([still]) == {}
+    for _ in range(2):
+        time.now += 5
+        assert watch.observe([still]) == {}
     time.now += 0.1
     assert watch.observe([still]) == {"a": Stalled(7, 3)}
-    renewed = RunRow("a", worker="w", token=7, renewals=4)
+    renewed = RunRow("a", worker="w", token=7, renewals=4, lease_length=10.0)
     assert watch.observe([renewed]) == {}
     assert watch.observe([RunRow("a")]) == {}
     time.now += 20
     assert watch.observe([renewed]) == {}
+
+
+def test_a_lease_that_is_longer_than_those_of_the_watcher_is_not_stalled_before_its_end(
+    time: Time,
+) -> None:
+    """A worker with `--lease 60` renews every 20 s: one with 15 s must not take that for its end."""
+    watch = LeaseWatch(10.0, time)
+    long = RunRow("a", worker="w", token=7, renewals=3, lease_length=60.0)
+    for _ in range(13):
+        assert watch.observe([long]) == {}
+        time.now += 5
+    assert watch.observe([long]) == {"a": Stalled(7, 3)}
+
+
+def test_after_an_outage_of_the_store_holders_have_time_to_renew(time: Time) -> None:
+    watch = LeaseWatch(10.0, time)
+    held = RunRow("a", worker="w", token=7, renewals=3, lease_length=10.0)
+    assert watch.is_settled()
+    assert watch.observe([held]) == {}
+    assert watch.is_settled()
+    for _ in range(6):
+        time.now += 10  # no worker can renew
+        watch.store_away()
+    assert watch.observe([held]) == {}
+    assert not watch.is_settled()
+    time.now += 5
+    assert watch.observe([held]) == {}
+    assert watch.is_settled()
+    time.now += 5.1
+    assert watch.observe([held]) == {"a": Stalled(7, 3)}
+
+
+def test_a_watcher_that_was_slow_itself_waits_for_no_one(time: Time) -> None:
+    """A step may take long, or its process be suspended: the others renewed meanwhile."""
+    watch = LeaseWatch(10.0, time)
+    held = RunRow("a", worker="w", token=7, renewals=3, lease_length=10.0)
+    assert watch.observe([held]) == {}
+    time.now += 60
+    assert watch.observe([held]) == {"a": Stalled(7, 3)}
+    watch.store_away()  # for a moment
+    time.now += 5
+    assert watch.observe([held]) == {"a": Stalled(7, 3)}
+    assert watch.is_settled()

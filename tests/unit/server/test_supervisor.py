@@ -207,6 +207,29 @@ def test_workers_that_are_no_longer_wanted_end(make: Make, ready: Path) -> None:
     assert second.pids() == first.pids()
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_second_server_does_not_end_the_workers_of_the_first(
+    make: Make, ready: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    first = make(2)
+    first.begin()
+    started(ready, 2)
+    own = first.pids()
+    signals = []
+    monkeypatch.setattr(psutil.Process, "send_signal", lambda *given: signals.append(given))
+
+    second = make(count)
+    second.begin()
+    second.leave()
+
+    assert signals == []
+    assert sorted(first.pids()) == sorted(own)
+    monkeypatch.undo()
+    first.leave()
+    make(0).begin()  # the only one now
+    eventually(lambda: first.pids() == [])
+
+
 def test_stop_waits_for_the_batch(make: Make, ready: Path) -> None:
     one = make()
     one.begin()

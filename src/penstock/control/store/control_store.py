@@ -23,7 +23,7 @@ from penstock.control.store.events import Events, next_number
 from penstock.control.store.leases import Leases
 from penstock.control.store.login_limit import LoginLimit
 from penstock.control.store.logs import Logs
-from penstock.control.store.migrations.migration import migrate
+from penstock.control.store.migrations.migration import current_version, migrate
 from penstock.control.store.partition_lag import PartitionLags
 from penstock.control.store.restarts import Restarts
 from penstock.control.store.rows import Desired, Kind, RunRow, WorkerRow
@@ -77,9 +77,14 @@ class ControlStore:
 
     @classmethod
     def open(cls, database: Database, keys: KeyFile, length: float = 15.0) -> ControlStore:
-        """Open the store of a database; `length` is the duration of a lease in seconds."""
-        secrets = SpecSecrets(Sealer(keys.create()))
+        """Open the store of a database; `length` is the duration of a lease in seconds.
+
+        A missing file of keys is created, unless the store has secrets: with other keys deployments would
+        fail wherever this process runs them.
+        """
         try:
+            _refuse_lost_keys(database, keys)
+            secrets = SpecSecrets(Sealer(keys.create()))
             migrate(database, secrets.sealed_data)
         except SQLAlchemyError as error:
             raise SetupError(
@@ -143,3 +148,18 @@ class ControlStore:
                     with self.database.write() as session:
                         changed += session.execute(update).rowcount
         return changed
+
+
+def _refuse_lost_keys(database: Database, keys: KeyFile) -> None:
+    if keys.path.exists() or current_version(database) is None:
+        return
+    sealed = sa.select(DEPLOYMENTS.c.name).where(DEPLOYMENTS.c.spec.contains("${sealed:"))
+    with database.read() as session:
+        name = session.execute(sealed.order_by(DEPLOYMENTS.c.name).limit(1)).scalar()
+    if name is not None:
+        raise SetupError(
+            f"the file of keys {keys.path} is missing, and secrets in the store {database.place} are "
+            f"encrypted, as those of {name!r}: copy the file from another machine or from the backup "
+            "(--keys, PENSTOCK_STORE_KEYS); if it is lost, create one with '(umask 077; openssl rand "
+            f"-base64 32 > {keys.path})', and deploy these definitions again with their secrets"
+        )

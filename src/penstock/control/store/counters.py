@@ -8,14 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.durations import Durations, with_duration
 from penstock.control.store.tables import COUNTERS, RUNS, TOOK
+from penstock.control.store.texts import storable
 from penstock.engine import Done
 from penstock.errors import FencedError
-
-_LONGEST_ERROR = 10_000
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,7 @@ class Counters:
             **with_duration(done.seconds),
         }
         if done.failed or done.lost:
-            shown = mask(done.error or "")[:_LONGEST_ERROR].replace("\x00", "")
-            values |= {"last_error": shown, "last_failed": now}
+            values |= {"last_error": storable(done.error or ""), "last_failed": now}
         return values
 
     def get(self, deployment: str) -> CounterRow:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from penstock.config.secrets import mask
 from penstock.control.private_files import make_private
@@ -27,6 +28,7 @@ _CLOCKS: dict[str, Now] = {
         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)", sa.Double
     ),
 }
+_READ_ONLY = "25006"  # a state of PostgreSQL
 _OLDEST_SQLITE = (3, 35)  # the first one with RETURNING
 _READING = {"penstock_reading": True}
 # A process that is suspended in a transaction, or a network that drops packets, must not block the
@@ -70,6 +72,11 @@ class Database:
         sa.event.listen(engine, "connect", _tune_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def apart(self) -> Database:
+        """Return the same database with connections of its own: it waits for no other thread."""
+        url = self.engine.url.render_as_string(hide_password=False)
+        return Database(str(self.file or url), now=self.now)
 
     def close(self) -> None:
         """Close all connections."""
@@ -131,11 +138,21 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except PoolTimeoutError:
+            raise TransientError(
+                f"the store {self.place} is too slow: all connections of this process are in use"
+            ) from None
         except (OperationalError, InterfaceError) as error:
             raise TransientError(
                 f"the store {self.place} cannot be reached: {mask(str(error.orig).strip())}"
             ) from None
         except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
+                # New connections may find the primary: these may be to what is a standby now.
+                self.engine.dispose()
+                raise TransientError(
+                    f"the store {self.place} is read-only: it is a standby, or its disk is full"
+                ) from None
             if not error.connection_invalidated:
                 raise
             raise TransientError(f"the store {self.place} closed the connection") from None

@@ -37,7 +37,7 @@ from penstock.control.store.tables import (
 )
 from penstock.errors import ConfigError, NotFoundError, nearest
 
-_NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
+_NAME = re.compile(r"[^\x00-\x1f\x7f/\\\ud800-\udfff]{1,200}")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,98}[A-Za-z0-9])?")
 _LONGEST_SPEC = 1_000_000
 
@@ -272,7 +272,7 @@ def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name != name.strip() or name in (".", ".."):
         raise ConfigError(
             f"{name[:200]!r} is not a name of a deployment: 1 to 200 characters, without slashes, "
-            "control characters and blanks at the ends"
+            "control characters, halves of surrogate pairs and blanks at the ends"
         )
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.rows import EventRow
 from penstock.control.store.tables import EVENTS, SEQUENCE
+from penstock.control.store.texts import storable
 
 _NUMBERS = "numbers"
 MOST_EVENTS = 1000
 """The number of events that are stored for a deployment."""
-_LONGEST = 10_000
 
 
 def next_number(session: sa.Connection, of: str = _NUMBERS, count: int = 1) -> int:
@@ -47,8 +46,12 @@ class Events:
         self, session: sa.Connection, number: int, deployment: str, kind: str, text: str
     ) -> None:
         """Store an event with a number of this transaction, and delete the oldest ones."""
-        shown = mask(text)[:_LONGEST].replace("\x00", "")
-        values = {"number": number, "deployment": deployment, "kind": kind, "text": shown}
+        values = {
+            "number": number,
+            "deployment": deployment,
+            "kind": kind,
+            "text": storable(text),
+        }
         session.execute(EVENTS.insert().values(**values, at=self._database.now))
         mine = EVENTS.c.deployment == deployment
         newest = sa.select(EVENTS.c.number).where(mine).order_by(EVENTS.c.number.desc())

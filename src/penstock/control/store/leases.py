@@ -12,13 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from penstock.config.secrets import mask
 from penstock.control.store.database import Database
 from penstock.control.store.rows import FAILED, FREE, Desired, RunRow
 from penstock.control.store.tables import DEPLOYMENTS, RUNS, WORKERS
+from penstock.control.store.texts import storable
 from penstock.engine import State
-
-_LONGEST_ERROR = 10_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,7 @@ class Leases:
                 token=token,
                 renewals=0,
                 lease_until=self._now + self.length,
+                lease_length=self.length,
                 claimed=self._now,
                 state=State.STARTING.value,
                 generation=current(DEPLOYMENTS.c.generation),
@@ -117,7 +116,8 @@ class Leases:
         have written in between.
         """
         renewed = RUNS.update().where(RUNS.c.worker == worker)
-        values = {"lease_until": self._now + self.length, "renewals": RUNS.c.renewals + 1}
+        values = {"lease_until": self._now + self.length, "lease_length": self.length}
+        values |= {"renewals": RUNS.c.renewals + 1}
         heartbeat = WORKERS.update().where(WORKERS.c.id == worker)
         with self._database.write() as session:
             rows = session.execute(
@@ -198,6 +198,10 @@ class Leases:
         with self._database.read() as session:
             return [RunRow(**row) for row in session.execute(query).mappings()]
 
+    def close(self) -> None:
+        """Close the database; for leases with one of their own (`Database.apart`)."""
+        self._database.close()
+
     def _mine(self, deployment: str, worker: str, token: int) -> sa.Update:
         held = (RUNS.c.deployment == deployment, RUNS.c.worker == worker, RUNS.c.token == token)
         return RUNS.update().where(*held)
@@ -209,8 +213,7 @@ class Leases:
     def _seen(self, state: str, error: str | None) -> dict[str, Any]:
         if error is None:
             return {"state": state, **({} if state == FAILED else {"error": None})}
-        shown = mask(error)[:_LONGEST_ERROR].replace("\x00", "")
-        return {"state": state, "error": shown, "failed": self._now}
+        return {"state": state, "error": storable(error), "failed": self._now}
 
 
 def _counted_if_lapsed(column: sa.Column[int]) -> Any:

@@ -95,6 +95,7 @@ class RunRow:
     error: str | None = None
     failed: float | None = None
     takeovers: int = 0
+    lease_length: float = 15.0
 
     def is_held(self, now: float) -> bool:
         """Return whether a worker has a valid lease at this time of the database."""

@@ -81,6 +81,8 @@ RUNS = sa.Table(
     sa.Column("failed", sa.Double),
     # How often a worker claimed it from one that had not given it back.
     _number("takeovers"),
+    # The duration of the holder's lease, in seconds: a watcher may have another one.
+    sa.Column("lease_length", sa.Double, nullable=False, server_default="15"),
     sa.Index("penstock_runs_worker", "worker"),
 )
 COUNTERS = sa.Table(

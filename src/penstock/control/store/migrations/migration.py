@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,13 @@ import sqlalchemy as sa
 
 from penstock.control.store.database import Database
 from penstock.control.store.migrations.job_takeover import UNCLEAN, Seal
-from penstock.errors import SetupError
+from penstock.errors import SetupError, TransientError
 
 if TYPE_CHECKING:
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-NEWEST = "005"
+NEWEST = "006"
 VERSION_TABLE = "penstock_schema"
 _HERE = Path(__file__).parent
 _LOCK = 0x70656E73746F636B  # "penstock"
@@ -96,6 +97,13 @@ def _rewrite_pages(database: Database) -> None:
         connection: Any = session.connection.driver_connection
         if connection.execute("PRAGMA user_version").fetchone()[0] != UNCLEAN:
             return
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA user_version = 0")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+        try:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA user_version = 0")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+        except sqlite3.Error as error:
+            raise TransientError(
+                f"the store {database.place} was upgraded, and old passwords are still in its file: "
+                f"it cannot be rewritten ({error}); it needs as much space again, and no other process "
+                "that writes to it"
+            ) from None
