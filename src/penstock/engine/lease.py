@@ -29,6 +29,9 @@ RENEW = 15.0
 STALE = 60.0
 """For how long a lease must not change to be taken over from another machine, in seconds."""
 
+# When a process was started, where the system does not say.
+_UNKNOWN = "unknown"
+
 OnLost = Callable[[FencedError], None]
 
 
@@ -157,7 +160,7 @@ def _is_dead(held: dict[str, Any]) -> bool:
     own = _process(os.getpid())
     if held.get("machine") != own["machine"] or not isinstance(held.get("pid"), int):
         return False
-    return bool(_process(held["pid"])["started"] != held.get("started"))
+    return _started(held["pid"]) not in (held.get("started"), _UNKNOWN)
 
 
 def _process(pid: int) -> dict[str, Any]:
@@ -186,7 +189,8 @@ def _started(pid: int) -> str | None:
         fields = text.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]  # ended, and not waited for by its parent
     except OSError:
-        return None if Path("/proc/self/stat").exists() or not _runs(pid) else "unknown"
+        # A system without /proc, or another user's process that the mount option hidepid hides.
+        return _UNKNOWN if _runs(pid) else None
 
 
 def _runs(pid: int) -> bool:

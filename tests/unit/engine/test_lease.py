@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.lease import Lease
+from penstock.engine.lease import Lease, _is_dead, _process
 from penstock.engine.state_dir import locked
 from penstock.errors import ConfigError, FencedError, TransientError
 from penstock.pipeline.storage import Folder
@@ -137,3 +137,28 @@ def test_a_state_folder_on_this_disk_is_locked_also_by_its_uri(tmp_path: Path, s
 def test_a_full_disk_is_a_reason_to_wait_for_the_lock(full_disk: Path) -> None:
     with pytest.raises(TransientError, match="no space left"):
         locked(str(full_disk / "state"), "p")
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_dead"), [(PermissionError, False), (ProcessLookupError, True)]
+)
+def test_a_process_of_another_user_that_is_hidden_is_not_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch, answer: type[OSError], is_dead: bool
+) -> None:
+    """With the mount option hidepid, /proc has no entry of it."""
+    held = _process(os.getpid()) | {"pid": 4711, "started": "1"}
+    read = Path.read_text
+
+    def read_text(path: Path, *given: Any, **more: Any) -> str:
+        if str(path) == "/proc/4711/stat":
+            raise FileNotFoundError
+        return read(path, *given, **more)
+
+    def kill(pid: int, number: int) -> None:
+        assert (pid, number) == (4711, 0)
+        raise answer
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(os, "kill", kill)
+
+    assert _is_dead(held) is is_dead
