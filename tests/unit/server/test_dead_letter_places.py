@@ -199,6 +199,36 @@ def test_letters_are_in_the_cluster_that_is_named_plainly(
     assert [(config["bootstrap.servers"], name) for config, name in places] == [(brokers, topic)]
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("plugin.library.paths", {"plugin.library.paths": "/data/tables/x.so"}),
+        ("plugin.library.paths", {"options": {"plugin.library.paths": "/data/tables/x.so"}}),
+        (
+            "sasl.kerberos.kinit.cmd",
+            {
+                "security.protocol": "sasl_ssl",
+                "sasl.mechanisms": "GSSAPI",
+                "sasl.kerberos.kinit.cmd": "touch /data/x",
+            },
+        ),
+    ],
+)
+def test_a_definition_loads_no_code_into_the_server(
+    client: TestClient, store: ControlStore, places: Places, name: str, given: dict[str, Any]
+) -> None:
+    cluster = {"bootstrap.servers": PLAIN, **given}
+    for parts in (
+        {"connection": cluster},
+        {"dead_letters": {"kafka": {"topic": "t", "connection": cluster}}},
+    ):
+        _store(store, Kind.PIPELINE, **parts)
+        reply = client.get(f"{ONE}/dead-letters")
+
+        assert (reply.status_code, places) == (501, []), reply.text
+        assert name in reply.json()["detail"]
+
+
 def test_the_default_cluster_may_be_in_the_servers_environment(
     client: TestClient,
     store: ControlStore,
