@@ -27,6 +27,8 @@ from penstock.server.paging import after, page
 from penstock.server.problems import shown_problems
 
 router = APIRouter(prefix="/deployments/{name}", tags=["deployments"])
+_MOST_COMPARED = 1500
+"""Lines up to which a difference shows what is the same."""
 
 
 @router.post("/validate", openapi_extra=DEFINITION_BODY)
@@ -78,10 +80,17 @@ def _allowed_before(
 
 
 def _unified(name: str, old: str, new: str) -> str:
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"{name} (stored)", f"{name} (given)", lineterm=""
-    )
-    return "\n".join(lines)
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        return ""
+    if min(len(before), len(after)) > _MOST_COMPARED:
+        # To compare lines that are all alike would take as long as the cube of their number.
+        lines = [f"--- {name} (stored)", f"+++ {name} (given)"]
+        lines += [f"@@ -1,{len(before)} +1,{len(after)} @@"]
+        lines += [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+        return "\n".join(lines)
+    found = difflib.unified_diff(before, after, f"{name} (stored)", f"{name} (given)", lineterm="")
+    return "\n".join(found)
 
 
 @router.get("/history")

@@ -128,8 +128,8 @@ def _harmless(deployed: Deployed, connection: Connection) -> Connection:
     if refused := sorted(_OF_WORKERS.intersection(connection.to_config())):
         raise RefusedRequestError(
             501,
-            f"the definition of {deployed.name!r} gives its cluster {refused[0]}, which would run code or "
-            "use files in the server: run 'penstock deadletters' where its workers are, or name a "
+            f"the definition of {deployed.name!r} gives its cluster {refused[0]}, which runs code or "
+            "uses files of the server: run 'penstock deadletters' where its workers are, or name a "
             "connection of the server's penstock.yaml in the definition",
         )
     return connection
