@@ -330,6 +330,18 @@ def test_guesses_of_a_password_have_to_wait(api: Api, people: None, store: Contr
     assert client.post("/api/v1/login", json=body).status_code == 429
 
 
+def test_a_refused_guess_does_not_wait_for_those_who_write(
+    api: Api, people: None, store: ControlStore
+) -> None:
+    store.logins = LoginLimit(store.database, Limits(of_user=1, wait=800))
+    client = api(login=True)
+    first = client.get(LIST, headers=basic("ann:guess"))
+    with store.database.write():  # as a worker does that renews its leases
+        second = client.get(LIST, headers=basic("ann:guess"))
+
+    assert (first.status_code, second.status_code) == (401, 429)
+
+
 def test_a_proxy_names_the_client_that_guesses(api: Api, people: None, store: ControlStore) -> None:
     store.logins = LoginLimit(store.database, Limits(of_user=1, wait=100))
     client = api(behind_proxy=True)
