@@ -72,8 +72,8 @@ def _of_context(name: str, ca: str | None) -> ServerAddress:
     if name not in contexts:
         known = nearest(name, sorted(contexts)) if contexts else "it has none"
         raise ConfigError(
-            f"{name!r} is not a context of your penstock.yaml ({known}), nor an address of a server; "
-            f"{_FORM}"
+            f"{name!r} is not the address of a server; {_FORM}; nor is it a context of your "
+            f"penstock.yaml: {known}"
         )
     return ServerAddress(checked_url(contexts[name].url), ca or contexts[name].ca)
 
