@@ -104,7 +104,7 @@ def history(
         raise ConfigError("the cursor is not one of a history; give none to start over")
     rows = [
         row
-        for row in reversed(store.deployments.history(name))
+        for row in reversed(store.deployments.generations(name))
         if (last is None or row.generation < last) and access.allows(Role.VIEWER, row.labels)
     ]
     return page(rows, limit, key=lambda row: row.generation, shown=shown_generation)
@@ -114,13 +114,12 @@ def history(
 def get_generation(name: str, generation: int, store: Store, access: Caller) -> dict[str, Any]:
     """Return one generation with its definition, in which secrets are masked."""
     find_visible(store, access, name)
+    found = store.deployments.generation(name, generation) if 0 < generation <= GREATEST else None
+    if found is not None and access.allows(Role.VIEWER, found.labels):
+        return shown_generation(found) | {"definition": store.secrets.shown(name, found.spec)}
     rows = [
-        row for row in store.deployments.history(name) if access.allows(Role.VIEWER, row.labels)
+        row for row in store.deployments.generations(name) if access.allows(Role.VIEWER, row.labels)
     ]
-    for row in rows:
-        if row.generation == generation:
-            definition = store.secrets.shown(name, row.spec)
-            return shown_generation(row) | {"definition": definition}
     known = ", ".join(str(row.generation) for row in rows[-20:])
     raise NotFoundError(f"{name!r} has no generation {generation}; it has {known}")
 
