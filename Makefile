@@ -10,7 +10,7 @@ WORKERS ?= 2
 SPREAD := -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage faults check format bench clean constraints
+.PHONY: help setup demo serve test coverage faults check format bench clean constraints
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -25,6 +25,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup ## stream generated trades into a Parquet table and show it
 	@$(BIN)/penstock demo
+
+serve: setup ## a broker, the server with its API, and a worker, until Ctrl-C
+	@$(BIN)/penstock broker status >/dev/null 2>&1 || $(BIN)/penstock broker start --detach
+	@$(BIN)/penstock serve $(ARGS)
 
 test: setup ## every test
 	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)

@@ -21,16 +21,26 @@ SECRET = "s3cret-of-a-record"
 # What a pipeline does with its tracer, in a process of its own: the SDK is set up once for each.
 DRIVER = f"""
 from penstock.engine.loop import Hooks
+from penstock.engine.phases import batch_phases, phase
 from penstock.engine.progress import Done
 from penstock.engine.tracing import batch_tracer
 from penstock.errors import PipelineFailedError
 from penstock.pipeline import Mark
-import sys, time
+from contextlib import suppress
+import os, sys, time
 
 trace = batch_tracer("orders")
 hooks = Hooks(trace=trace)
 hooks.done(Done(Mark(7, 3, 0), records=10, rows=8, failed=2, seconds=1.5, error="{SECRET}", lost=1))
 hooks.failed(Mark(7, 4, 0), time.monotonic() - 0.5, PipelineFailedError("{SECRET}"))
+if "PHASES" in os.environ:
+    began = time.monotonic()
+    with batch_phases():
+        for name in ("plan", "write"):
+            with suppress(ValueError), phase(name):
+                if name == "write":
+                    raise ValueError("{SECRET}")
+        hooks.failed(Mark(7, 5, 0), began, PipelineFailedError("{SECRET}"))
 print("opentelemetry.sdk" in sys.modules, "opentelemetry" in sys.modules, trace is not None)
 """
 
@@ -120,6 +130,22 @@ def test_each_batch_is_a_span_with_numbers_and_without_texts(receiver: Receiver)
         "penstock.batch": 4,
         "penstock.error": "PipelineFailedError",
     }
+    assert all(SECRET.encode() not in body for *_, body in receiver.requests)
+
+
+def test_the_phases_of_a_batch_are_spans_inside_of_it(receiver: Receiver) -> None:
+    drive(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, PHASES="1")
+    spans = [span for span, _ in receiver.spans()]
+    (batch,) = [span for span in spans if values(span.attributes).get("penstock.batch") == 5]
+    plan, write = [span for span in spans if span.parent_span_id == batch.span_id]
+
+    assert (plan.name, write.name, plan.trace_id, write.trace_id) == (
+        "plan", "write", batch.trace_id, batch.trace_id,
+    )  # fmt: skip
+    assert (plan.status.code, write.status.code, batch.status.code) == (0, 2, 2)
+    times = [batch.start_time_unix_nano, plan.start_time_unix_nano, plan.end_time_unix_nano]
+    times += [write.start_time_unix_nano, write.end_time_unix_nano, batch.end_time_unix_nano]
+    assert times == sorted(times)
     assert all(SECRET.encode() not in body for *_, body in receiver.requests)
 
 

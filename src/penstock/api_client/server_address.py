@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from penstock.config.directories import config_dir, make_private, place
 from penstock.config.secrets import remember_secret
-from penstock.config.server_section import read_server_section
-from penstock.errors import ConfigError, SetupError
+from penstock.config.server_section import read_contexts, read_server_section
+from penstock.errors import ConfigError, SetupError, nearest
 
 DEFAULT_URL = "http://127.0.0.1:8083"
 TOKEN = "PENSTOCK_TOKEN"  # noqa: S105 - the name of a variable
@@ -53,13 +53,29 @@ class ServerAddress:
 
 
 def find_server(url: str | None = None, ca: str | None = None) -> ServerAddress:
-    """Return the given server, that of penstock.yaml, or the one of this machine."""
+    """Return the given server, that of penstock.yaml, or the one of this machine.
+
+    A text without :// is the name of a context of penstock.yaml.
+    """
     if url:
-        return ServerAddress(checked_url(url), ca)
+        return ServerAddress(checked_url(url), ca) if "://" in url else _of_context(url, ca)
     section, is_own = read_server_section()
+    if section.context:
+        return _of_context(section.context, ca)
     if section.url:
         return ServerAddress(checked_url(section.url), ca or section.ca, is_own)
     return ServerAddress(DEFAULT_URL, ca)
+
+
+def _of_context(name: str, ca: str | None) -> ServerAddress:
+    contexts = read_contexts()
+    if name not in contexts:
+        known = nearest(name, sorted(contexts)) if contexts else "it has none"
+        raise ConfigError(
+            f"{name!r} is not the address of a server; {_FORM}; nor is it a context of your "
+            f"penstock.yaml: {known}"
+        )
+    return ServerAddress(checked_url(contexts[name].url), ca or contexts[name].ca)
 
 
 def checked_url(url: str) -> str:

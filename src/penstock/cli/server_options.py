@@ -15,7 +15,8 @@ ServerOption = Annotated[
         "--server",
         metavar="URL",
         envvar="PENSTOCK_SERVER",
-        help="The server; default: that of penstock.yaml, or http://127.0.0.1:8083.",
+        help="The server, or the name of a context of penstock.yaml; default: that of penstock.yaml, "
+        "or http://127.0.0.1:8083.",
     ),
 ]
 CaOption = Annotated[

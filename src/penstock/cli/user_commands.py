@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from getpass import getpass, getuser
+from getpass import getpass
 from typing import Annotated
 
 import typer
 
 from penstock.cli.options import JsonOption, YesOption
 from penstock.cli.output import ask_first, print_json, print_table, say
-from penstock.cli.worker_commands import KeysOption, StoreOption
+from penstock.cli.worker_commands import KeysOption, StoreOption, actor
 from penstock.config.printable import printable
 from penstock.config.secrets import remember_secret
 from penstock.control.places import open_store
@@ -43,7 +43,7 @@ def add(
         given = _new_password(name)
         with opened.change():
             opened.users.add(name, given, role)
-            opened.audit.add(_actor(), "user.add", name, grants=role)
+            opened.audit.add(actor(), "user.add", name, grants=role)
     say(f"{name} is added: {', '.join(role)}")
 
 
@@ -74,7 +74,7 @@ def password(name: User, *, store: StoreOption = None, keys: KeysOption = None) 
         given = _new_password(name)
         with opened.change():
             opened.users.set_password(name, given)
-            opened.audit.add(_actor(), "user.password", name)
+            opened.audit.add(actor(), "user.password", name)
     say(f"{name} has a new password, and must log in again")
 
 
@@ -89,7 +89,7 @@ def remove(
             ask_first(f"Remove the user {name} and all tokens of the user?", "nothing was removed")
         with opened.change():
             opened.users.remove(name)
-            opened.audit.add(_actor(), "user.remove", name)
+            opened.audit.add(actor(), "user.remove", name)
     say(f"{name} is removed")
 
 
@@ -97,14 +97,6 @@ def _require(name: str, names: list[str]) -> None:
     if name not in names:
         hint = nearest(name, names) if names else "there are none"
         raise NotFoundError(f"there is no user {name!r}; {hint}")
-
-
-def _actor() -> str:
-    """Return who changes the store from this machine, for the audit log."""
-    try:
-        return f"command line: {getuser()}"
-    except (OSError, KeyError):
-        return "command line"
 
 
 def _new_password(name: str) -> str:

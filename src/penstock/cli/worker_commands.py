@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from getpass import getuser
 from json import loads
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated
@@ -178,12 +179,21 @@ def list_workers(context: typer.Context, json: JsonOption = False) -> None:
 @app.command()
 def drain(context: typer.Context, worker: Annotated[str, typer.Argument(metavar="WORKER")]) -> None:
     """Let a worker finish its batches, give its deployments up, and end."""
-    with _opened(context) as store:
+    with _opened(context) as store, store.change():
         if not store.workers.drain(worker):
             known = [each.id for each in store.workers.all()]
             hint = nearest(worker, known) if known else "there are none"
             raise NotFoundError(f"there is no worker {worker!r}; {hint}")
+        store.audit.add(actor(), "worker.drain", worker)
     say(f"{worker} gives its deployments up and ends")
+
+
+def actor() -> str:
+    """Return who changes the store from this machine, for the audit log."""
+    try:
+        return f"command line: {getuser()}"
+    except (OSError, KeyError):
+        return "command line"
 
 
 def _state(draining: bool, alive: bool) -> str:

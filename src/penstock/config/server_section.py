@@ -19,6 +19,15 @@ from penstock.errors import ConfigError, nearest
 _OF_A_FOLDER = frozenset({"url", "port", "workers", "memory", "login"})
 
 
+class ServerContext(SafeModel):
+    """A server by a name: its address, and whom its certificate is checked with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: str
+    ca: str | None = None
+
+
 class ServerSection(SafeModel):
     """Settings of a server and of its clients; options of the command line replace them."""
 
@@ -26,6 +35,10 @@ class ServerSection(SafeModel):
 
     url: str | None = Field(default=None, description="The server that commands use.")
     ca: str | None = Field(default=None, description="Authorities of its certificate (PEM).")
+    contexts: dict[str, ServerContext] = Field(
+        default_factory=dict, description="Servers by name, for --server NAME."
+    )
+    context: str | None = Field(default=None, description="The one that commands use.")
     host: str | None = None
     port: int | None = Field(default=None, ge=0, le=65535)
     workers: int | None = Field(default=None, ge=0, le=64)
@@ -54,6 +67,17 @@ def read_server_section() -> tuple[ServerSection, bool]:
     return ServerSection(), True
 
 
+def read_contexts() -> dict[str, ServerContext]:
+    """Return the servers that the user's own files name, whatever the working directory has."""
+    found: dict[str, ServerContext] = {}
+    for path in settings_paths():
+        if not path.is_file() or comes_with_the_folder(path):
+            continue
+        if (given := read_settings(path).server) is not None:
+            found = _checked(path, given, is_own=True).contexts | found
+    return found
+
+
 def _checked(path: Path, given: Mapping[str, Any], is_own: bool) -> ServerSection:
     known = list(ServerSection.model_fields)
     for name in given:
@@ -65,6 +89,8 @@ def _checked(path: Path, given: Mapping[str, Any], is_own: bool) -> ServerSectio
                 "come from someone else; give the option of the command, or write it into the "
                 "penstock.yaml of your own configuration folder"
             )
+    if given.get("url") is not None and given.get("context") is not None:
+        raise ConfigError(f"{path}: server: url and context are both given; give one of them")
     try:
         return ServerSection(**resolve_references(given, path.parent, confined=not is_own))
     except ValidationError as error:

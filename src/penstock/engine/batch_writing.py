@@ -24,6 +24,7 @@ from penstock.engine.counting import (
     failures_in,
 )
 from penstock.engine.dead_letter_batch import write_dead_letters
+from penstock.engine.phases import phase
 from penstock.engine.reasons import refusal
 from penstock.engine.stateful.plan import Plan
 from penstock.engine.topic_watcher import Loss
@@ -106,10 +107,12 @@ class Writing:
 
     def run(self, batch: Batch) -> Written:
         """Write the rows, then the bad records; return what became of them."""
-        written = self._whole_or_in_parts(batch)
-        if written.failed:
+        with phase("write"):
+            written = self._whole_or_in_parts(batch)
+        if not written.failed:
+            return written
+        with phase("dead_letters"):
             return replace(written, example=self._write_dead_letters(batch, written))
-        return written
 
     def write_whole(self, batch: Batch) -> Written:
         """Write the good rows as one write; what a step or the sink refuses is raised."""

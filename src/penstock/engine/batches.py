@@ -17,6 +17,7 @@ from penstock.engine.batch_writing import DecodeNote, Writing
 from penstock.engine.checkpoint import Epoch
 from penstock.engine.claims import Claims
 from penstock.engine.loop import Hooks, LaunchedQuery
+from penstock.engine.phases import batch_phases, phase
 from penstock.engine.progress import Done, Progress
 from penstock.engine.stateful.plan import Branch, Plan
 from penstock.engine.stateful.stateful_writing import StatefulWriting
@@ -142,7 +143,7 @@ class BatchLoop:
             if self._stopping:
                 self.ended_between = True
                 raise StopRequestedError
-            with log_fields(pipeline=self.pipeline.name, batch=batch_id):
+            with log_fields(pipeline=self.pipeline.name, batch=batch_id), batch_phases():
                 self._run_hooked(records, batch_id)
 
     def _run_hooked(self, records: DataFrame, batch_id: int) -> None:
@@ -164,7 +165,8 @@ class BatchLoop:
         if self.last_id < 0 and not (self.pipeline.commit or self._claims.used):
             self._epoch.outlast_its_second()  # neither the group nor the sink knows its number
         began = time.monotonic()
-        taken = self._watcher.plan(batch_id)
+        with phase("plan"):
+            taken = self._watcher.plan(batch_id)
         self._taken = taken.ranges
         batch = self._as_planned(decoded, batch_id, taken)
         without: list[Loss] | None = None
@@ -225,9 +227,13 @@ class BatchLoop:
         """Commit the batch's end to the group: after the body, or before it for at-most-once."""
         first = self.pipeline.delivery is Delivery.AT_MOST_ONCE
         if first:
-            self._watcher.commit(end, batch_id)
+            self._commit(end, batch_id)
         yield
         if not first and self.pipeline.commit:
+            self._commit(end, batch_id)
+
+    def _commit(self, end: Offsets, batch_id: int) -> None:
+        with phase("commit"):
             self._watcher.commit(end, batch_id)
 
     def _records(self, branch: Branch, batch: Batch) -> DataFrame:

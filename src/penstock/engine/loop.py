@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.engine.phases import phase
 from penstock.engine.progress import Done, Progress
 from penstock.engine.restart_reason import JavaDiedError
 from penstock.errors import PenstockError
@@ -56,7 +57,8 @@ class Hooks:
     def done(self, done: Done) -> None:
         """Report a batch that was written."""
         if self.on_batch:
-            self.on_batch(done)
+            with phase("report"):
+                self.on_batch(done)
         if self.trace:
             self.trace.done(done)
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of batches, if the standard environment variables ask for them.
+"""OpenTelemetry spans of batches and their phases, if the standard environment variables ask for them.
 
 Without them nothing is imported and nothing is done. Spans have numbers and names only: no text of a
 record, of an error or of a definition. They are sent by a thread of the SDK, which drops them when its
@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from penstock.config.logs import event_logger
+from penstock.engine.phases import Phase, ended_phases
 from penstock.engine.progress import Done
 from penstock.pipeline import Mark
 
@@ -44,7 +45,7 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 class BatchTracer:
-    """Writes one span for each batch of a pipeline, with the exporter of the SDK."""
+    """Writes a span for each batch of a pipeline, and one for each phase of it."""
 
     def __init__(self, pipeline: str, tracer: Any) -> None:
         self._pipeline = pipeline
@@ -69,20 +70,28 @@ class BatchTracer:
 
     def _span(self, mark: Mark, seconds: float, more: dict[str, Any], failed: bool) -> None:
         from opentelemetry.context import Context  # noqa: PLC0415
-        from opentelemetry.trace import StatusCode  # noqa: PLC0415
+        from opentelemetry.trace import StatusCode, set_span_in_context  # noqa: PLC0415
 
         numbers = {"deployment": self._pipeline, "epoch": mark.epoch, "batch": mark.batch}
         attributes = {f"penstock.{name}": value for name, value in (numbers | more).items()}
-        end = time.time_ns()
-        span = self._tracer.start_span(
+        now, end = time.monotonic(), time.time_ns()
+        phases = [*ended_phases(), Phase("batch", now - seconds, now, failed)]
+        starts = [end - int((now - each.began) * 1e9) for each in phases]
+        batch = self._tracer.start_span(
             "batch",
             context=Context(),  # a trace of its own, whatever the caller's is
-            start_time=end - int(seconds * 1e9),
+            start_time=min(starts),
             attributes=attributes,
         )
+        inside = set_span_in_context(batch, Context())
+        for each, start in zip(phases[:-1], starts, strict=False):
+            span = self._tracer.start_span(each.name, context=inside, start_time=start)
+            if each.failed:
+                span.set_status(StatusCode.ERROR)
+            span.end(end - int((now - each.ended) * 1e9))
         if failed:
-            span.set_status(StatusCode.ERROR)
-        span.end(end)
+            batch.set_status(StatusCode.ERROR)
+        batch.end(end)
 
 
 def batch_tracer(pipeline: str) -> BatchTracer | None:

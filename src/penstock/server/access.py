@@ -38,6 +38,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 PROBES = ("/health", "/ready")
 """Paths without any check: probes call them by the address of the machine, without a user."""
 LOGIN = "/api/v1/login"
+_LARGEST_LOGIN = 20_000
 LOCAL_USER = "local"
 """The name of the caller where no login is needed."""
 _LOCAL = Access(LOCAL_USER, (Grant(Role.ADMIN),))
@@ -116,7 +117,8 @@ class AccessCheck:
 
     async def _body(self, head: RequestHead, receive: Receive) -> Receive:
         """Read the body as a whole, up to the limit, before any route sees it."""
-        most = self._settings.largest_body
+        # Anyone can send a login: many large ones at a time must not fill the memory.
+        most = _LARGEST_LOGIN if head.path == LOGIN else self._settings.largest_body
         length = head.get("content-length") or "0"
         if not length.isascii() or not length.isdigit():
             raise RefusedRequestError(400, "the header Content-Length is not a number")

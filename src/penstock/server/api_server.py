@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from threading import Event, Thread
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.errors import SetupError
 from penstock.server.app_state import end_streams
@@ -15,6 +17,8 @@ from penstock.server.listening import TlsFiles
 # Requests that are under way get this long at the end.
 _GRACE = 5
 _START = 30.0
+# A client has this long for the head of a request, twice at the most.
+_HEAD = 20.0
 
 
 class ApiServer:
@@ -31,6 +35,7 @@ class ApiServer:
                 log_config=None,  # logging is set up by the command line
                 access_log=access_log,
                 lifespan="on",
+                http=_Protocol,
                 ws="none",
                 # The access check reads these headers itself, and only behind a proxy.
                 proxy_headers=False,
@@ -71,6 +76,29 @@ class ApiServer:
             self._server.run(sockets=[self._socket])
         finally:
             self._server.ready.set()
+
+
+class _Protocol(H11Protocol):
+    """HTTP of uvicorn, which itself waits forever for the head of a request."""
+
+    _watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def _look(self, before: object) -> None:
+        """Close the connection if it has waited for a request since the last look."""
+        waits = self.cycle is None or self.cycle.response_complete
+        if waits and self.cycle is before:
+            self.transport.close()
+            return
+        self._watch = self.loop.call_later(_HEAD, self._look, self.cycle if waits else self)
 
 
 class _Uvicorn(uvicorn.Server):

@@ -36,6 +36,29 @@ def bounded_yaml(text: str, origin: str) -> Any:
     raise DefinitionError([problem], origin)
 
 
+def refuse_long(data: Any) -> None:
+    """Refuse data of JSON with more than a definition may have, before it is written as YAML.
+
+    >>> refuse_long({"name": "orders", "steps": []})
+    """
+    values = characters = 0
+    waiting = [data]
+    while waiting:
+        value = waiting.pop()
+        values += 1
+        if isinstance(value, str):
+            characters += len(value)
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+    counts = {"values": (values, _MOST_VALUES), "characters": (characters, _MOST_CHARACTERS)}
+    for what, (count, most) in counts.items():
+        if count > most:
+            problem = Problem((), f"it has {count} {what}; allowed: {most}")
+            raise DefinitionError([problem], "the definition")
+
+
 def _length_problem(text: str) -> Problem | None:
     counts = {
         "characters": (len(text), _MOST_CHARACTERS),

@@ -27,6 +27,8 @@ from penstock.server.paging import after, page
 from penstock.server.problems import shown_problems
 
 router = APIRouter(prefix="/deployments/{name}", tags=["deployments"])
+_MOST_COMPARED = 1500
+"""Lines up to which a difference shows what is the same."""
 
 
 @router.post("/validate", openapi_extra=DEFINITION_BODY)
@@ -78,10 +80,17 @@ def _allowed_before(
 
 
 def _unified(name: str, old: str, new: str) -> str:
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"{name} (stored)", f"{name} (given)", lineterm=""
-    )
-    return "\n".join(lines)
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        return ""
+    if min(len(before), len(after)) > _MOST_COMPARED:
+        # To compare lines that are all alike would take as long as the cube of their number.
+        lines = [f"--- {name} (stored)", f"+++ {name} (given)"]
+        lines += [f"@@ -1,{len(before)} +1,{len(after)} @@"]
+        lines += [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+        return "\n".join(lines)
+    found = difflib.unified_diff(before, after, f"{name} (stored)", f"{name} (given)", lineterm="")
+    return "\n".join(found)
 
 
 @router.get("/history")
@@ -95,7 +104,7 @@ def history(
         raise ConfigError("the cursor is not one of a history; give none to start over")
     rows = [
         row
-        for row in reversed(store.deployments.history(name))
+        for row in reversed(store.deployments.generations(name))
         if (last is None or row.generation < last) and access.allows(Role.VIEWER, row.labels)
     ]
     return page(rows, limit, key=lambda row: row.generation, shown=shown_generation)
@@ -105,13 +114,12 @@ def history(
 def get_generation(name: str, generation: int, store: Store, access: Caller) -> dict[str, Any]:
     """Return one generation with its definition, in which secrets are masked."""
     find_visible(store, access, name)
+    found = store.deployments.generation(name, generation) if 0 < generation <= GREATEST else None
+    if found is not None and access.allows(Role.VIEWER, found.labels):
+        return shown_generation(found) | {"definition": store.secrets.shown(name, found.spec)}
     rows = [
-        row for row in store.deployments.history(name) if access.allows(Role.VIEWER, row.labels)
+        row for row in store.deployments.generations(name) if access.allows(Role.VIEWER, row.labels)
     ]
-    for row in rows:
-        if row.generation == generation:
-            definition = store.secrets.shown(name, row.spec)
-            return shown_generation(row) | {"definition": definition}
     known = ", ".join(str(row.generation) for row in rows[-20:])
     raise NotFoundError(f"{name!r} has no generation {generation}; it has {known}")
 

@@ -101,9 +101,8 @@ class DeploymentChanges:
 
         def attempt(before: DeploymentRow | None) -> DeploymentRow:
             row = self._existing(name, before)
-            for each in self.store.deployments.history(name):
-                if each.generation == generation:
-                    require(self.access, Role.OPERATOR, each.labels)
+            if (old := self.store.deployments.generation(name, generation)) is not None:
+                require(self.access, Role.OPERATOR, old.labels)
             with self.store.change():
                 changed = self.store.deployments.rollback(
                     name, generation, by=self.access.user, expected=row.revision

@@ -20,7 +20,6 @@ from penstock.server.paging import after as key_of
 from penstock.server.paging import page
 
 router = APIRouter(tags=["events"])
-_CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,23 @@ class Selection:
     def of(self, rows: list[EventRow]) -> list[EventRow]:
         """Return those of these events that belong to the selection."""
         mine = [row for row in rows if self.deployment in (None, row.deployment)]
-        if not mine or self.access.allows(Role.VIEWER):
-            return mine
-        visible = visible_names(self.store, self.access)
-        return [row for row in mine if row.deployment in visible]
+        visible = self._visible() if mine else None
+        return mine if visible is None else [row for row in mine if row.deployment in visible]
+
+    def after(self, number: int, most: int = 1000) -> list[EventRow]:
+        """Return stored events after a number, the oldest first."""
+        return self.store.events.after(
+            number, deployment=self.deployment, among=self._visible(), most=most
+        )
+
+    def newest(self, most: int) -> list[EventRow]:
+        """Return the newest events, the oldest of them first."""
+        return self.store.events.newest(most, deployment=self.deployment, among=self._visible())
+
+    def _visible(self) -> set[str] | None:
+        """Return the deployments that the caller may see; None for all."""
+        everything = self.access.allows(Role.VIEWER)
+        return None if everything else visible_names(self.store, self.access)
 
 
 def _selection(
@@ -63,36 +75,13 @@ def events(
     """Return events after a number, the oldest first; as a stream with `Accept: text/event-stream`."""
     if STREAM in request.headers.get("accept", ""):
         if tail is not None and start is None:  # who comes back goes on where the stream ended
-            start = number_before(_newest(selection, tail))
-        return streamed(feed, feed.listen(start, selection.of), shown=asdict)
+            start = number_before(selection.newest(tail))
+        return streamed(feed, feed.listen(start, selection.of, selection.after), shown=asdict)
     if tail is not None:
         refuse_both(start)
-        return {"items": [asdict(row) for row in _newest(selection, tail)], "next": None}
-    return _listed(selection, start or 0, limit)
-
-
-def _newest(selection: Selection, most: int) -> list[EventRow]:
-    """Return the newest events that the caller may see, the oldest of them first."""
-    events, deployment = selection.store.events, selection.deployment
-    found: list[EventRow] = []
-    before = None
-    while rows := events.newest(_CHUNK, deployment=deployment, before=before):
-        found = selection.of(rows) + found
-        before = rows[0].number
-        if len(found) >= most or len(rows) < _CHUNK:
-            break
-    return found[-most:]
-
-
-def _listed(selection: Selection, start: int, limit: int) -> dict[str, Any]:
-    events, deployment = selection.store.events, selection.deployment
-    found: list[EventRow] = []
-    while rows := events.after(start, deployment=deployment, most=limit + 1):
-        found += selection.of(rows)
-        start = rows[-1].number
-        if len(found) > limit or len(rows) <= limit:
-            break
-    return page(found, limit, key=lambda row: row.number, shown=asdict)
+        return {"items": [asdict(row) for row in selection.newest(tail)], "next": None}
+    rows = selection.after(start or 0, limit + 1)
+    return page(rows, limit, key=lambda row: row.number, shown=asdict)
 
 
 @router.get("/audit", dependencies=[Depends(requires(Role.ADMIN))])

@@ -12,6 +12,7 @@ import yaml
 from penstock.control.store.rows import Desired, Kind
 from penstock.errors import ConfigError, nearest
 from penstock.server.definition_check import read_kind
+from penstock.server.definition_limits import refuse_long
 from penstock.server.problems import RefusedRequestError
 
 # Far more than a definition may have: JSON escapes letters.
@@ -123,6 +124,7 @@ def _text(name: str, given: Any) -> str:
 
 
 def _as_yaml(data: dict[str, Any]) -> str:
+    refuse_long(data)
     text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
     return text
 

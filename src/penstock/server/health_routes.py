@@ -18,8 +18,8 @@ router = APIRouter(tags=["health"])
 
 
 @router.get("/health")
-def health() -> dict[str, str]:
-    """Reply as long as the process can, as Kafka Connect does."""
+async def health() -> dict[str, str]:
+    """Reply as long as the process can, as Kafka Connect does: no other request is waited for."""
     return HEALTHY
 
 

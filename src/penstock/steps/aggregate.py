@@ -67,6 +67,8 @@ class AggregateStep(Stateful):
                 parsed = sqlglot.parse_one(f"SELECT {text}", read="spark")
             except SqlglotError:
                 raise ValueError(f"{name}: {text!r} is not SQL") from None
+            except RecursionError:
+                raise ValueError(f"{name}: the expression is nested too deeply") from None
             if len(parsed.expressions) != 1 or not parsed.find(sql.AggFunc, sql.Anonymous):
                 raise ValueError(f"{name}: {text!r} is not an aggregate such as 'sum(size)'")
             if part := "a table" if parsed.find(sql.Table) else unsafe_part(parsed):

@@ -43,6 +43,8 @@ class SqlStep(Step):
             statements = [parsed for parsed in sqlglot.parse(query, read="spark") if parsed]
         except SqlglotError as error:
             raise ValueError(f"not SQL: {_reason(error)}") from None
+        except RecursionError:
+            raise ValueError("the query is nested too deeply; write it with fewer levels") from None
         if len(statements) != 1 or not isinstance(statements[0], sql.Query):
             raise ValueError("a step is one SELECT, as in 'SELECT * FROM rows WHERE price > 0'")
         if not info.data.get("unsafe"):

@@ -11,6 +11,8 @@ import pytest
 from tests.services.penstock_server import PASSWORD, PenstockServer
 from tests.unit.cli.conftest import Command
 
+from penstock.control.places import open_store
+
 
 @pytest.fixture
 def guarded(
@@ -57,6 +59,17 @@ def test_the_user_is_asked_for(
     type_in(monkeypatch, f"vic\n{PASSWORD}\n")
 
     assert "as vic" in command("login").err
+
+
+def test_a_drained_worker_is_in_the_audit_log(command: Command, own_home: Path) -> None:
+    with open_store(None, None) as store:
+        store.workers.join("w1", "host", 1)
+    assert command("worker", "drain", "w1").code == 0
+    assert command("worker", "drain", "w2").code == 2
+
+    with open_store(None, None) as store:
+        rows = [(each.action, each.target) for each in store.audit.before()]
+    assert rows == [("worker.drain", "w1")]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from penstock.api_client.server_address import (
     store_credentials,
 )
 from penstock.api_client.server_client import ServerClient
+from penstock.config.directories import config_dir
 from penstock.embedded.certificates import Authority
 from penstock.embedded.ports import free_ports
 from penstock.errors import (
@@ -187,6 +188,39 @@ def test_the_server_is_the_given_one_or_that_of_the_settings(own_home: Path) -> 
 
     assert find_server() == ServerAddress("http://localhost:9999", trusted=False)
     assert find_server("http://a:1") == ServerAddress("http://a:1")
+
+
+CONTEXTS = """server:
+  context: production
+  contexts:
+    production: {url: "https://Penstock.example/", ca: /etc/ca.pem}
+    laptop: {url: "http://127.0.0.1:8083"}
+"""
+
+
+def test_a_server_has_a_name_in_the_settings_of_the_user(own_home: Path) -> None:
+    (config_dir() / "penstock.yaml").write_text(CONTEXTS)
+    production = ServerAddress("https://penstock.example", "/etc/ca.pem")
+
+    assert find_server() == find_server("production") == production
+    assert find_server("laptop") == ServerAddress("http://127.0.0.1:8083")
+    assert find_server("production", "own.pem").ca == "own.pem"
+    with pytest.raises(ConfigError, match="did you mean 'laptop'"):
+        find_server("laptob")
+
+    Path("penstock.yaml").write_text("server: {url: 'http://localhost:9999'}\n")
+    assert (find_server().url, find_server("production")) == ("http://localhost:9999", production)
+
+
+def test_a_file_of_the_working_folder_names_no_contexts(own_home: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'production' is not .*https://.* it has none"):
+        find_server("production")
+    Path("penstock.yaml").write_text(CONTEXTS)
+
+    with pytest.raises(ConfigError, match="nor is it a context of your"):
+        find_server("production")
+    with pytest.raises(ConfigError, match="context is not allowed in a file of the working"):
+        find_server()
 
 
 def test_a_token_is_stored_for_one_server_and_only_its_owner_reads_it(own_home: Path) -> None:

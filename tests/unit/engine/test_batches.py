@@ -14,10 +14,12 @@ from tests.unit.engine.memory_log import MemoryLog
 
 from penstock.config.log_fields import deployments_named
 from penstock.config.logs import event_logger
+from penstock.engine.batch_writing import Writing
 from penstock.engine.batches import BatchLoop, StopRequestedError
 from penstock.engine.claims import Claims, Writers
 from penstock.engine.counting import Failures, Written
 from penstock.engine.loop import Hooks
+from penstock.engine.phases import batch_phases, ended_phases
 from penstock.engine.progress import Done, Progress
 from penstock.engine.resumption import Stamp
 from penstock.engine.stateful.plan import plan_of
@@ -128,13 +130,18 @@ class Trace:
 
     def __init__(self) -> None:
         self.batches: list[tuple[Mark, str]] = []
+        self.phases: list[list[tuple[str, bool]]] = []
 
     def done(self, done: Done) -> None:
-        self.batches.append((done.mark, "done"))
+        self._note(done.mark, "done")
 
     def failed(self, mark: Mark, seconds: float, error: BaseException) -> None:
         assert seconds >= 0
-        self.batches.append((mark, str(error)))
+        self._note(mark, str(error))
+
+    def _note(self, mark: Mark, text: str) -> None:
+        self.batches.append((mark, text))
+        self.phases.append([(each.name, each.failed) for each in ended_phases()])
 
 
 def test_batches_that_end_or_fail_are_traced(tmp_path: Path) -> None:
@@ -149,6 +156,25 @@ def test_batches_that_end_or_fail_are_traced(tmp_path: Path) -> None:
         world.loop.run(ROWS, 1)
 
     assert trace.batches == [(Mark(7, 0, 0), "done"), (Mark(7, 1, 0), "away")]
+    ended = [("plan", False), ("commit", False), ("report", False)]
+    assert trace.phases == [ended, [("plan", False)]]
+
+
+def test_rows_and_dead_letters_of_a_batch_are_phases_of_it() -> None:
+    writing: Any = object.__new__(Writing)
+    writing._whole_or_in_parts = lambda _batch: Written(5, Failures(1))
+    batch: Any = None
+
+    def fail(*_given: object) -> str:
+        raise TransientError("away")
+
+    writing._write_dead_letters = fail
+    with batch_phases(), pytest.raises(TransientError):
+        try:
+            writing.run(batch)
+        finally:
+            phases = [(each.name, each.failed) for each in ended_phases()]
+    assert (phases, ended_phases()) == ([("write", False), ("dead_letters", True)], ())
 
 
 def test_events_of_a_batch_have_its_number_and_in_a_worker_the_deployment(

@@ -9,6 +9,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import httpx
@@ -22,8 +23,11 @@ from tests.unit.server.conftest import PASSWORD, SPEC, YAML, Api
 from penstock.control.store import ControlStore
 from penstock.control.store.login_limit import Limits, LoginLimit
 from penstock.control.store.tables import TOKENS
+from penstock.server import api_server
+from penstock.server.api_server import ApiServer
 from penstock.server.app import create_app
 from penstock.server.app_state import end_streams
+from penstock.server.listening import listen
 from penstock.server.settings import ServerSettings
 from penstock.testing import eventually
 
@@ -135,6 +139,35 @@ def test_a_large_body_is_refused_on_the_wire_before_it_was_sent(store: ControlSt
             with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
                 wire.sendall((head + rest).encode())
                 assert wire.recv(20).split()[1] == status, rest
+
+
+def test_a_login_has_a_small_body(api: Api, people: None) -> None:
+    given = {"user": "ann", "password": PASSWORD, "name": "x" * 30_000}
+    reply = api(login=True).post("/api/v1/login", json=given)
+
+    assert (reply.status_code, "20000 bytes" in reply.json()["detail"]) == (413, True)
+
+
+def test_a_connection_that_sends_no_whole_head_is_closed(
+    store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_server, "_HEAD", 1.0)
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+    server = ApiServer(create_app(store, ServerSettings()), listen("127.0.0.1", 0))
+    server.start()
+    try:
+        address = ("127.0.0.1", server.port)
+        sent = [b"", whole + b"X-", whole + b"\r\n" + b"GET /he"]
+        wires = [socket.create_connection(address, timeout=30) for _ in sent]
+        for wire, data in zip(wires, sent, strict=True):
+            wire.sendall(data)
+        replies = [b"".join(iter(partial(wire.recv, 1000), b"")) for wire in wires]
+        for wire in wires:
+            wire.close()
+    finally:
+        server.stop()
+
+    assert [reply.count(b"HTTP/1.1 200") for reply in replies] == [0, 0, 1]
 
 
 PATHS = [
@@ -295,6 +328,18 @@ def test_guesses_of_a_password_have_to_wait(api: Api, people: None, store: Contr
     assert 0 < int(right.headers["retry-after"]) <= 100
     body = {"user": "ann", "password": PASSWORD}
     assert client.post("/api/v1/login", json=body).status_code == 429
+
+
+def test_a_refused_guess_does_not_wait_for_those_who_write(
+    api: Api, people: None, store: ControlStore
+) -> None:
+    store.logins = LoginLimit(store.database, Limits(of_user=1, wait=800))
+    client = api(login=True)
+    first = client.get(LIST, headers=basic("ann:guess"))
+    with store.database.write():  # as a worker does that renews its leases
+        second = client.get(LIST, headers=basic("ann:guess"))
+
+    assert (first.status_code, second.status_code) == (401, 429)
 
 
 def test_a_proxy_names_the_client_that_guesses(api: Api, people: None, store: ControlStore) -> None:

@@ -11,11 +11,14 @@ from starlette.testclient import TestClient
 from tests.contract.connect_rest.store_worker import StoreWorker
 from tests.unit.server.conftest import Api
 
+from penstock.config import Connection
 from penstock.config.secrets import is_secret_key
 from penstock.connect.config_definition import Type
 from penstock.connect.connectors import CATALOG
 from penstock.connect.converters import CONVERTERS
+from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.store import ControlStore
+from penstock.server.connect import connector_offsets
 from penstock.server.connect.connect_api import HEALTHY
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
@@ -383,4 +386,29 @@ def test_topics_are_those_of_records_since_the_reset(
     worker.work()
     assert client.get(path).json() == {"a b": {"topics": ["t3"]}}
     assert client.put("/connectors/x/topics/reset").status_code == 202
+    assert [each.action for each in store.audit.before()][1] == "connector.topics.reset"
     assert client.get("/connectors/x/topics").json() == {"x": {"topics": []}}
+
+
+def test_changes_of_offsets_and_levels_are_in_the_audit_log(
+    client: TestClient, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(client, "a b")
+    for name in ("alter", "reset"):
+        monkeypatch.setattr(connector_offsets, name, lambda *_given, **_named: "done")
+    cluster = Connection(brokers="localhost:1")
+    monkeypatch.setattr(WorkerDefaults, "find_connection", lambda _self: cluster)
+    changes: list[tuple[str, str, Any]] = [
+        ("PATCH", "/connectors/a b/offsets", {"offsets": [{"partition": {}, "offset": None}]}),
+        ("DELETE", "/connectors/a b/offsets", None),
+        ("PUT", "/admin/loggers/penstock.tests", {"level": "debug"}),
+    ]
+    for method, path, body in changes:
+        assert client.request(method, path, json=body).status_code == 200, path
+
+    last = [(each.action, each.who) for each in store.audit.before()][:3]
+    assert last == [
+        ("logger.set", "local"),
+        ("connector.offsets.reset", "local"),
+        ("connector.offsets.alter", "local"),
+    ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ from tests.unit.server.conftest import YAML, Api
 from penstock.config import Connection
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Kind
-from penstock.server.kafka import dead_letter_topic
+from penstock.errors import TransientError
+from penstock.server.kafka import connections, dead_letter_routes, dead_letter_topic
+from penstock.server.kafka.connections import Turns
 
 ONE = "/api/v1/deployments/orders"
 CANARY = "c4nary-of-the-server"
@@ -199,6 +203,36 @@ def test_letters_are_in_the_cluster_that_is_named_plainly(
     assert [(config["bootstrap.servers"], name) for config, name in places] == [(brokers, topic)]
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("plugin.library.paths", {"plugin.library.paths": "/data/tables/x.so"}),
+        ("plugin.library.paths", {"options": {"plugin.library.paths": "/data/tables/x.so"}}),
+        (
+            "sasl.kerberos.kinit.cmd",
+            {
+                "security.protocol": "sasl_ssl",
+                "sasl.mechanisms": "GSSAPI",
+                "sasl.kerberos.kinit.cmd": "touch /data/x",
+            },
+        ),
+    ],
+)
+def test_a_definition_loads_no_code_into_the_server(
+    client: TestClient, store: ControlStore, places: Places, name: str, given: dict[str, Any]
+) -> None:
+    cluster = {"bootstrap.servers": PLAIN, **given}
+    for parts in (
+        {"connection": cluster},
+        {"dead_letters": {"kafka": {"topic": "t", "connection": cluster}}},
+    ):
+        _store(store, Kind.PIPELINE, **parts)
+        reply = client.get(f"{ONE}/dead-letters")
+
+        assert (reply.status_code, places) == (501, []), reply.text
+        assert name in reply.json()["detail"]
+
+
 def test_the_default_cluster_may_be_in_the_servers_environment(
     client: TestClient,
     store: ControlStore,
@@ -226,6 +260,48 @@ def test_a_stored_secret_of_the_cluster_is_used(client: TestClient, places: Plac
 
     assert client.get(f"{ONE}/dead-letters").status_code == 200
     assert places[0][0]["sasl.password"] == "hunter2-${x"
+
+
+def test_a_cluster_that_is_away_has_some_threads_of_the_server_and_not_all(
+    kafka_api: Api, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, answers = Semaphore(0), Event()
+
+    class Away:
+        def __init__(self, *_given: object) -> None: ...
+
+        def read(self) -> Iterator[Any]:
+            reading.release()
+            assert answers.wait(60)
+            return iter(())
+
+    monkeypatch.setattr(dead_letter_topic, "TopicRecords", Away)
+    monkeypatch.setattr(dead_letter_routes, "_PATIENCE", 0.1)
+    client = kafka_api()
+    _store(store, Kind.PIPELINE, connection=PLAIN)
+    with ThreadPoolExecutor(8) as pool:
+        others = [pool.submit(client.get, f"{ONE}/dead-letters") for _ in range(8)]
+        assert all(reading.acquire(timeout=60) for _ in others)
+        one_more = client.get(f"{ONE}/dead-letters")
+        answers.set()
+
+    assert (one_more.status_code, "8 other requests" in one_more.text) == (503, True)
+    assert {each.result().status_code for each in others} == {200}
+    assert client.get(f"{ONE}/dead-letters").status_code == 200
+
+
+def test_a_request_does_not_wait_where_many_wait_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_MOST", 1)
+    monkeypatch.setattr(connections, "_MOST_WAITING", 0)
+    turns = Turns(timeout=3600)
+    with (
+        turns.taken("x"),
+        pytest.raises(TransientError, match="1 other requests"),
+        turns.taken("x"),
+    ):
+        raise AssertionError("not reached")
+    with turns.taken("x"):
+        pass
 
 
 @pytest.fixture

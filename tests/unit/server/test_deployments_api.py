@@ -343,6 +343,24 @@ def test_history_is_paged_and_can_be_rolled_back_to(client: TestClient, put: Put
     assert client.get(ONE + "/history/9").status_code == 404
 
 
+def test_the_history_is_shown_without_reading_all_definitions(
+    client: TestClient, put: Put, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put()
+    put(team="a")
+    monkeypatch.setattr(store.deployments, "history", None)
+
+    items = client.get(ONE + "/history", params={"limit": 1}).json()["items"]
+    assert [(each["generation"], each["labels"]) for each in items] == [(2, {"team": "a"})]
+    assert "sink: discard" in client.get(ONE + "/history/1").json()["definition"]
+    assert {each.spec for each in store.deployments.generations("orders")} == {""}
+    for number in (0, 3, 2**63, -1):
+        reply = client.get(f"{ONE}/history/{number}")
+        assert (reply.status_code, "it has 1, 2" in reply.json()["detail"]) == (404, True)
+    wrong = client.post(ONE + "/rollback", json={"generation": 3})
+    assert (wrong.status_code, "it has 1, 2" in wrong.json()["detail"]) == (400, True)
+
+
 def test_lists_are_filtered_and_paged(client: TestClient, put: Put) -> None:
     for n in range(5):
         put(f"p{n}", team="a" if n % 2 else "b")

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 from tests.unit.server.conftest import PASSWORD, Api
 from tests.unit.server.test_access import serving
@@ -70,6 +71,27 @@ def test_a_team_gets_its_own_events_in_full_pages(api: Api, people: None, put: P
 
     names = [each["deployment"] for each in page["items"] + rest["items"]]
     assert (names, rest["next"]) == (["p1", "p3", "p5"], None)
+
+
+@pytest.mark.parametrize("query", ["limit=1", "tail=1"])
+def test_a_small_page_asks_the_store_once_however_many_events_are_of_others(
+    api: Api, people: None, put: Put, store: ControlStore, query: str
+) -> None:
+    put("ours", team="a")
+    put("others", team="b")
+    for _ in range(20):
+        store.events.add("others", "failed", "x")
+    tom = api("tom")
+    statements: list[str] = []
+
+    def note(*given: Any) -> None:
+        statements.append(given[2])
+
+    sa.event.listen(store.database.engine, "before_cursor_execute", note)
+    items = tom.get(f"{EVENTS}?{query}").json()["items"]
+
+    assert [each["deployment"] for each in items] == ["ours"]
+    assert sum("from penstock_events" in " ".join(each.lower().split()) for each in statements) == 1
 
 
 def stream(port: int, **given: Any) -> Iterator[dict[str, Any]]:

@@ -7,10 +7,12 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 from tests.unit.server.conftest import PASSWORD, SPEC, YAML, Api
 
 from penstock.control.store import ControlStore
+from penstock.server import deployment_actions
 
 ONE = "/api/v1/deployments/orders"
 BODIES: list[bytes] = [
@@ -96,6 +98,53 @@ def test_a_text_that_would_take_long_is_refused(client: TestClient, text: str, w
     reply = client.put(ONE, content=text, headers=YAML)
 
     assert (reply.status_code, words in reply.json()["detail"]) == (422, True), reply.text
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[]] * 6000, "values; allowed: 5000"),
+        (["x" * 30_000] * 4, "characters; allowed: 100000"),
+    ],
+)
+def test_json_that_would_be_a_long_text_is_refused_before_it_is_one(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, values: list[Any], words: str
+) -> None:
+    monkeypatch.setattr(yaml, "safe_dump", None)
+    for body in ({"name": "orders", "steps": values}, {"definition": {"steps": values}}):
+        reply = client.put(ONE, json=body)
+
+        assert (reply.status_code, words in reply.json()["detail"]) == (422, True), reply.text
+
+
+def test_a_difference_of_long_definitions_is_not_compared_line_by_line(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SPEC.format("orders")
+    client.put(ONE, content=text + "# a\n" * 2000, headers=YAML)
+    monkeypatch.setattr(deployment_actions.difflib, "unified_diff", None)
+    reply = client.post(f"{ONE}/diff", content=text + "# b\n" * 2000, headers=YAML)
+
+    lines = reply.json()["diff"].splitlines()
+    assert lines[:3] == ["--- orders (stored)", "+++ orders (given)", "@@ -1,2003 +1,2003 @@"]
+    assert (lines.count("-# a"), lines.count("+# b")) == (2000, 2000)
+    same = client.post(f"{ONE}/diff", content=text + "# a\n" * 2000, headers=YAML)
+    assert (same.json()["diff"], same.json()["changed"]) == ("", False)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"sql": "@" * 20_000},
+        {"sql": "SELECT " + "(" * 20_000},
+        {"aggregate": {"time": "ts", "window": "1m", "values": {"n": "(" * 20_000}}},
+    ],
+)
+def test_sql_that_is_nested_too_deeply_is_a_problem(client: TestClient, step: Any) -> None:
+    given = {"name": "orders", "source": {"kafka": "t"}, "steps": [step], "sink": "discard"}
+    reply = client.put(ONE, json=given)
+
+    assert (reply.status_code, "nested too deeply" in reply.json()["detail"]) == (422, True)
 
 
 def test_a_definition_runs_no_code_in_the_server(client: TestClient, store: ControlStore) -> None:

@@ -124,9 +124,9 @@ class Deployments:
         self, name: str, generation: int, *, by: str, expected: int | None = None
     ) -> DeploymentRow:
         """Store an earlier generation once more, as a new one."""
-        old = next((each for each in self.history(name) if each.generation == generation), None)
+        old = self.generation(name, generation)
         if old is None:
-            known = [str(each.generation) for each in self.history(name)]
+            known = [str(each.generation) for each in self.generations(name)[-20:]]
             raise ConfigError(
                 f"{name!r} has no generation {generation}; it has {', '.join(known) or 'none'}"
             )
@@ -157,6 +157,21 @@ class Deployments:
         query = sa.select(DEPLOYMENTS.c.name, DEPLOYMENTS.c.labels)
         with self._database.read() as session:
             return {name: json.loads(labels) for name, labels in session.execute(query)}
+
+    def generations(self, name: str) -> list[SpecRow]:
+        """Return every generation without its text, the oldest first: all texts may be large."""
+        columns = [each for each in SPECS.c if each.name != "spec"]
+        query = sa.select(*columns, sa.literal("").label("spec"))
+        query = query.where(SPECS.c.deployment == name).order_by(SPECS.c.generation)
+        with self._database.read() as session:
+            return [SpecRow.of(row) for row in session.execute(query).mappings()]
+
+    def generation(self, name: str, number: int) -> SpecRow | None:
+        """Return one generation; None if there is none of this number."""
+        query = sa.select(SPECS).where(SPECS.c.deployment == name, SPECS.c.generation == number)
+        with self._database.read() as session:
+            row = session.execute(query).mappings().one_or_none()
+        return None if row is None else SpecRow.of(row)
 
     def history(self, name: str) -> list[SpecRow]:
         """Return every generation, the oldest first."""

@@ -6,6 +6,9 @@ asks for "everything after 7" would miss a 6 that is committed later.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import sqlalchemy as sa
 
 from penstock.control.store.database import Database
@@ -65,24 +68,32 @@ class Events:
             return int(session.execute(sa.select(sa.func.max(EVENTS.c.number))).scalar() or 0)
 
     def newest(
-        self, most: int, *, deployment: str | None = None, before: int | None = None
+        self, most: int, *, deployment: str | None = None, among: Collection[str] | None = None
     ) -> list[EventRow]:
-        """Return the newest events, or the newest ones before a number; the oldest of them first."""
+        """Return the newest events, of one deployment or `among` some; the oldest of them first."""
         query = sa.select(EVENTS).order_by(EVENTS.c.number.desc()).limit(most)
-        if deployment is not None:
-            query = query.where(EVENTS.c.deployment == deployment)
-        if before is not None:
-            query = query.where(EVENTS.c.number < before)
+        query = _of(query, deployment, among)
         with self._database.read() as session:
             return [EventRow(**row) for row in session.execute(query).mappings()][::-1]
 
     def after(
-        self, number: int = 0, *, deployment: str | None = None, most: int = 1000
+        self,
+        number: int = 0,
+        *,
+        deployment: str | None = None,
+        among: Collection[str] | None = None,
+        most: int = 1000,
     ) -> list[EventRow]:
-        """Return the events with a greater number, the oldest first."""
-        query = sa.select(EVENTS).where(EVENTS.c.number > number)
-        if deployment is not None:
-            query = query.where(EVENTS.c.deployment == deployment)
+        """Return events with a greater number, of one deployment or `among` some; the oldest first."""
+        query = _of(sa.select(EVENTS).where(EVENTS.c.number > number), deployment, among)
         with self._database.read() as session:
             rows = session.execute(query.order_by(EVENTS.c.number).limit(most)).mappings()
             return [EventRow(**row) for row in rows]
+
+
+def _of(
+    query: sa.Select[Any], deployment: str | None, among: Collection[str] | None
+) -> sa.Select[Any]:
+    if deployment is not None:
+        query = query.where(EVENTS.c.deployment == deployment)
+    return query if among is None else query.where(EVENTS.c.deployment.in_(sorted(among)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -44,19 +45,29 @@ class LoginLimit:
         TooManyLoginsError
             When the user at this address, or the address, has to wait.
         """
+        keys = self._keys(user, address)
+        # Without the lock for writing: whoever guesses on must not keep workers from their leases.
+        wait = self._wait(keys) or self._counted(keys)
+        if wait > 0:
+            raise TooManyLoginsError(
+                f"too many failed logins; try again in {wait:.0f} seconds", retry_after=wait
+            )
+
+    def _wait(self, keys: Iterable[str]) -> float:
+        """Return for how long an attempt has to wait."""
+        query = sa.select(LOGINS.c.until - self._database.now).where(LOGINS.c.key.in_([*keys]))
+        with self._database.read() as session:
+            left = [float(each) for each in session.execute(query).scalars()]
+        return max((each for each in left if 0 < each <= self._limits.longest), default=0.0)
+
+    def _counted(self, keys: Mapping[str, int]) -> float:
+        """Count an attempt; return for how long it has to wait."""
         with self._database.write() as session:
             now = float(session.execute(sa.select(self._database.now)).scalar_one())
             # Attempts are forgotten after half a day, also if the clock was set back since.
             old = sa.func.abs(LOGINS.c.until - now) > max(43_200, 2 * self._limits.longest)
             session.execute(LOGINS.delete().where(old))
-            waits = [
-                self._attempt(session, now, key, free)
-                for key, free in self._keys(user, address).items()
-            ]
-        if (wait := max(waits)) > 0:
-            raise TooManyLoginsError(
-                f"too many failed logins; try again in {wait:.0f} seconds", retry_after=wait
-            )
+            return max(self._attempt(session, now, key, free) for key, free in keys.items())
 
     def succeeded(self, user: str, address: str) -> None:
         """Forget the attempts of a user at an address."""

@@ -19,6 +19,7 @@ from penstock.engine.claims import Claims
 from penstock.engine.counting import Failures, Written, aggregated, all_rows, counted
 from penstock.engine.dead_letter_batch import require_the_same, undecoded, write_bad_records
 from penstock.engine.loop import LaunchedQuery
+from penstock.engine.phases import phase
 from penstock.engine.reasons import refusal
 from penstock.engine.stateful.branch_metrics import branch_metrics
 from penstock.engine.stateful.late_rows import late_records
@@ -60,6 +61,13 @@ class StatefulWriting:
 
     def run(self, batch: Batch) -> Written:
         """Write the rows, then the bad records; return what became of them."""
+        with phase("write"):
+            written = self._write_rows(batch)
+        with phase("dead_letters"):
+            bad, failures = self._bad(batch)
+            return self._write_bad(batch, written, bad, failures) if bad else written
+
+    def _write_rows(self, batch: Batch) -> Written:
         counting = Observation()
         known = self._claims.has(batch)
         with ExitStack() as stack:
@@ -67,9 +75,7 @@ class StatefulWriting:
             counted_rows = rows.observe(counting, all_rows())
             self._write(replace(batch, rows=counted_rows), known)
             counts = counted(counting) or aggregated(rows, [all_rows()])
-        written = Written(counts["rows"], Failures())
-        bad, failures = self._bad(batch)
-        return self._write_bad(batch, written, bad, failures) if bad else written
+        return Written(counts["rows"], Failures())
 
     def _after_steps(self, rows: DataFrame, stack: ExitStack) -> DataFrame:
         """Return what the steps make of rows: computed first where these would not be read to the end.

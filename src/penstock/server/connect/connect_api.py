@@ -82,6 +82,10 @@ class Call:
         """Return the body; raise 400 where it is not JSON."""
         return parse_body(self.text)
 
+    def audit(self, action: str, target: str, **detail: Any) -> None:
+        """Write a change to the audit log."""
+        self.store.audit.add(self.access.user, action, target, **detail)
+
     def flag(self, name: str) -> bool:
         """Return a parameter that is true or false."""
         return (self.query.get(name) or ["false"])[-1].lower() == "true"
@@ -248,6 +252,7 @@ def alter_offsets(call: Call, name: str) -> Reply:
     found = call.connectors.find_to_change(name)
     rest = call.connectors.is_at_rest(found)
     text = connector_offsets.alter(found, call.find_connection(), wanted, at_rest=rest)
+    call.audit("connector.offsets.alter", found.row.name, partitions=len(wanted))
     return Reply(body={"message": text})
 
 
@@ -255,9 +260,9 @@ def reset_offsets(call: Call, name: str) -> Reply:
     """Remove all offsets of a connector that is stopped."""
     found = call.connectors.find_to_change(name)
     rest = call.connectors.is_at_rest(found)
-    return Reply(
-        body={"message": connector_offsets.reset(found, call.find_connection(), at_rest=rest)}
-    )
+    text = connector_offsets.reset(found, call.find_connection(), at_rest=rest)
+    call.audit("connector.offsets.reset", found.row.name)
+    return Reply(body={"message": text})
 
 
 def get_topics(call: Call, name: str) -> Reply:
@@ -275,7 +280,9 @@ def reset_topics(call: Call, name: str) -> Reply:
         found = call.connectors.find_to_change(name)
     except ConnectError:
         return Reply(202)
-    topics_reset(call.store, found, call.access.user)
+    with call.store.change():
+        topics_reset(call.store, found, call.access.user)
+        call.audit("connector.topics.reset", found.row.name)
     return Reply(202)
 
 
@@ -319,6 +326,8 @@ def set_logger(call: Call, name: str) -> Reply:
     """Set the level of a logger and of those below it."""
     require(call.access, Role.ADMIN)
     changed = call.loggers.set(name, call.body)
+    shown = name if name.isprintable() else ascii(name)
+    call.audit("logger.set", shown, level=str(call.body["level"]).upper())
     if (call.query.get("scope") or ["worker"])[-1].lower() == "cluster":
         return Reply(204)
     return Reply(body=changed)

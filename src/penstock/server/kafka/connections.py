@@ -28,6 +28,7 @@ ConnectionName = Annotated[
     ),
 ]
 _MOST = 8
+_MOST_WAITING = 4
 _IDLE = 2
 
 
@@ -50,7 +51,7 @@ class Connections:
     """Connections by name, with clients that are used again; safe to share between threads.
 
     `registry` is the schema registry of the service; `timeout` is in seconds, for each request.
-    At most eight requests work with one cluster at the same time; others wait.
+    At most eight requests work with one cluster at the same time; some wait, and others are refused.
 
     Examples
     --------
@@ -133,6 +134,31 @@ class Connections:
         return made
 
 
+class Turns:
+    """Lets eight requests work at a time, and some wait; a cluster that is away must not stop the API."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._all = BoundedSemaphore(_MOST + _MOST_WAITING)
+        self._working = BoundedSemaphore(_MOST)
+
+    @contextmanager
+    def taken(self, what: str) -> Iterator[None]:
+        """Be one of the requests that work with something; refuse where too many do."""
+        refused = TransientError(f"{_MOST} other requests work with {what} now; try again later")
+        if not self._all.acquire(blocking=False):
+            raise refused
+        try:
+            if not self._working.acquire(timeout=self._timeout):
+                raise refused
+            try:
+                yield
+            finally:
+                self._working.release()
+        finally:
+            self._all.release()
+
+
 class AdminPool:
     """Admin clients of one connection, each used by one request at a time."""
 
@@ -141,7 +167,7 @@ class AdminPool:
         self._timeout = timeout
         self._idle: list[Admin] = []
         self._lock = Lock()
-        self._places = BoundedSemaphore(_MOST)
+        self._turns = Turns(timeout)
         self._closed = False
 
     @contextmanager
@@ -162,14 +188,8 @@ class AdminPool:
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Be one of the requests that work with this cluster; wait where there are too many."""
-        if not self._places.acquire(timeout=self._timeout):
-            raise TransientError(
-                f"{_MOST} other requests work with {self.connection.brokers} now; try again later"
-            )
-        try:
+        with self._turns.taken(self.connection.brokers):
             yield
-        finally:
-            self._places.release()
 
     def close(self) -> None:
         """Close the clients that are not in use; the others are closed when they are returned."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Annotated, Any
 
@@ -15,7 +17,7 @@ from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.errors import ConfigError, NotFoundError
 from penstock.server.caller import Caller
 from penstock.server.kafka.checked_route import CheckedRoute
-from penstock.server.kafka.connections import Connections
+from penstock.server.kafka.connections import Connections, Turns
 from penstock.server.kafka.dead_letter_topic import FindDeployed, letters_of
 from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, AuditLog, Cursor, Limit
 from penstock.server.kafka.kafka_statuses import with_status
@@ -27,6 +29,7 @@ Deployment = Annotated[str, Path(alias="name", description="The deployment's nam
 LetterId = Annotated[str, Path(alias="id", max_length=400, description="As the list has it.")]
 Time = Annotated[str, Field(max_length=100)]
 _BYTES = 1_000_000
+_PATIENCE = 10.0
 
 
 class LetterFilter(BaseModel):
@@ -58,6 +61,12 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
         prefix="/deployments/{name}/dead-letters", tags=["dead letters"], route_class=CheckedRoute
     )
     dropping = Lock()
+    turns = Turns(_PATIENCE)
+
+    @contextmanager
+    def reading() -> Iterator[None]:
+        with with_status(), turns.taken("dead letters"):
+            yield
 
     @router.get("")
     def list_letters(
@@ -75,7 +84,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
         deployed = find(caller, name, Role.VIEWER)
         wanted = LetterFilter(stage=stage, error=error, since=since, until=until).choice()
         first = _first(cursor)
-        with with_status():
+        with reading():
             letters = letters_of(deployed, connections.find).waiting()
         ids = {letter.full_id: shown for shown, letter in named(letters)}
         later = sorted((x for x in wanted.of(letters) if _key(x) > first), key=_key)
@@ -85,7 +94,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
     def show_letter(caller: Caller, name: Deployment, letter_id: LetterId) -> Response:
         """Return one dead letter with the whole record."""
         deployed = find(caller, name, Role.VIEWER)
-        with with_status():
+        with reading():
             waiting = letters_of(deployed, connections.find, letter_id).waiting()
         document = _document(_chosen(Choice((letter_id,)), waiting)[-1])
         return Response(orjson.dumps(document), media_type="application/json")
@@ -99,7 +108,7 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
             raise ConfigError(
                 "say which dead letters to drop: ids, stage, error, since, until, or all: true"
             )
-        with with_status(), dropping:
+        with reading(), dropping:
             log = letters_of(deployed, connections.find)
             dropped = log.drop(_chosen(wanted, log.waiting()))
         detail = body.model_dump(mode="json", exclude_defaults=True)

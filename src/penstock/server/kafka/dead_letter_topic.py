@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.config import Connection, find_connection, resolve_references
 from penstock.config.references import has_reference
+from penstock.config.trust import LOADS_CODE, SENDS_FILES, WRITES_FILES
 from penstock.control.roles import Access, Role
 from penstock.control.store.control_store import ControlStore
 from penstock.control.store.rows import Kind
@@ -26,6 +27,8 @@ from penstock.server.kafka.kafka_names import checked_topic
 from penstock.server.problems import RefusedRequestError
 
 _MOST = 200_000
+# Keys with which a client would run code in the server, or use its files, for whoever deploys.
+_OF_WORKERS = LOADS_CODE | SENDS_FILES | WRITES_FILES
 _SECONDS = 30.0
 
 
@@ -117,8 +120,19 @@ def _connection(deployed: Deployed, given: Any) -> Connection | None:
     plain = _plain(deployed, given)
     if isinstance(plain, Mapping):
         # Not by `find_connection`: it would resolve what an escaped reference has become.
-        return Connection.from_config(plain)
+        return _harmless(deployed, Connection.from_config(plain))
     return None if plain is None else find_connection(plain)
+
+
+def _harmless(deployed: Deployed, connection: Connection) -> Connection:
+    if refused := sorted(_OF_WORKERS.intersection(connection.to_config())):
+        raise RefusedRequestError(
+            501,
+            f"the definition of {deployed.name!r} gives its cluster {refused[0]}, which runs code or "
+            "uses files of the server: run 'penstock deadletters' where its workers are, or name a "
+            "connection of the server's penstock.yaml in the definition",
+        )
+    return connection
 
 
 def _plain(deployed: Deployed, given: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -13,7 +14,7 @@ from penstock.formats.registry import Registered, Registry
 from penstock.formats.registry.registry_model import Level
 from penstock.server.caller import requires
 from penstock.server.kafka.checked_route import CheckedRoute
-from penstock.server.kafka.connections import Connections
+from penstock.server.kafka.connections import Connections, Turns
 from penstock.server.kafka.kafka_names import (
     DEFAULT_LIMIT,
     AuditLog,
@@ -29,6 +30,8 @@ Subject = Annotated[str, Path(alias="subject", description="The subject's name."
 Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
 SchemaId = Annotated[int, Path(alias="id", ge=0, le=2**31 - 1)]
 
+_PATIENCE = 10.0
+
 
 class Compatibility(BaseModel):
     """What new versions of a subject must keep."""
@@ -40,7 +43,15 @@ class Compatibility(BaseModel):
 
 def registry_router(connections: Connections, audit: AuditLog) -> APIRouter:
     """Return the routes of the schema registry."""
-    router = APIRouter(tags=["schema registry"], route_class=CheckedRoute)
+    turns = Turns(_PATIENCE)
+
+    def turn() -> Iterator[None]:
+        with turns.taken("the schema registry"):
+            yield
+
+    router = APIRouter(
+        tags=["schema registry"], route_class=CheckedRoute, dependencies=[Depends(turn)]
+    )
 
     @router.get("/subjects")
     def list_subjects(
