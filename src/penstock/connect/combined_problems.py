@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from penstock.connect.chain_kinds import reads_values
 from penstock.connect.common_keys import (
+    EXACTLY_ONCE_SUPPORT,
     HEADER_CONVERTER,
     KEY_CONVERTER,
     TRANSFORMS,
@@ -21,6 +22,9 @@ from penstock.connect.header_forms import header_problem
 from penstock.connect.transforms.configured_chain import configured_chain
 from penstock.errors import ConfigError
 from penstock.formats.connect.converter_options import REGISTERED
+from penstock.pipeline import Delivery
+from penstock.pipeline.importing import Import
+from penstock.pipeline.registry import component
 
 
 def combined_problems(
@@ -40,9 +44,26 @@ def combined_problems(
     if problem := header_problem(converters, chain):
         yield HEADER_CONVERTER, problem
     if kind.kind == "source":
+        yield from _promise_problems(kind, config)
         registered = {each.form for each in converters.options} & {*REGISTERED}
         if chain and (reads_values(chain) or registered):
             yield from _source_problems(kind, config)
+
+
+def _promise_problems(
+    kind: type[ConnectorClass], config: ConnectorConfig
+) -> Iterator[tuple[str, str]]:
+    """Yield that exactly-once is required of a source that cannot promise it."""
+    if config[EXACTLY_ONCE_SUPPORT].lower() != "required":
+        return
+    (name,) = kind().pipeline(config)["source"]
+    source = component("source", name)
+    if issubclass(source, Import) and Delivery.EXACTLY_ONCE not in source.delivers:
+        yield (
+            EXACTLY_ONCE_SUPPORT,
+            f"Invalid value {config[EXACTLY_ONCE_SUPPORT]} for configuration {EXACTLY_ONCE_SUPPORT}: "
+            f"{source.why_not}; give requested, or leave it out",
+        )
 
 
 def _source_problems(
