@@ -17,8 +17,8 @@ _ENDINGS = (
 )  # fmt: skip
 # `key` alone is an ordinary word: the key of a record, a primary key.
 _KINDS_OF_KEY = (
-    "access", "account", "api", "encryption", "keystore", "license", "master", "private", "secret",
-    "service", "shared", "signing", "storage", "subscription",
+    "access", "account", "api", "decryption", "encryption", "keystore", "license", "master", "private",
+    "secret", "service", "shared", "signing", "sse", "storage", "subscription",
 )  # fmt: skip
 _PHRASES = (
     "key pem", "connection string", "oauthbearer config", "oauthbearer extensions", "auth user info",
@@ -26,8 +26,9 @@ _PHRASES = (
 _DESCRIBES = (
     "algorithm", "bits", "class", "count", "dir", "directory", "enable", "enabled", "endpoint",
     "endpoints", "expiry", "file", "folder", "format", "id", "ids", "length", "lifetime", "limit",
-    "location", "max", "method", "min", "mechanism", "ms", "name", "names", "path", "provider",
-    "providers", "seconds", "size", "source", "store", "type", "uri", "url", "urls",
+    "location", "max", "method", "min", "mechanism", "ms", "name", "names", "parameter", "path",
+    "property", "provider", "providers", "seconds", "size", "source", "store", "type", "uri", "url",
+    "urls",
 )  # fmt: skip
 _SECRET = re.compile(
     rf"(?<!\S)(?:{'|'.join(_WORDS)}|(?:{'|'.join(_KINDS_OF_KEY)}) keys?|{'|'.join(_PHRASES)})(?!\S)"

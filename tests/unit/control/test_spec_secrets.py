@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.connect import ConnectorClass, ConnectorConfig, Key, Type, connectors
+from penstock.connect.connector_class import Catalog
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.secrets.sealing import Sealer
 from penstock.control.secrets.spec_secrets import SpecSecrets
@@ -365,3 +367,22 @@ def test_a_value_whose_key_is_lost_is_shown_as_the_mask_and_can_be_given_again(
     assert secrets.opened("d", again) == yaml.safe_load(text)
     with pytest.raises(ConfigError, match="no stored secret is shown like that there; give the"):
         secrets.sealed("d", secrets.shown("d", stored), stored)
+
+
+def test_passwords_of_connectors_of_other_packages_are_secrets_whatever_their_name(
+    secrets: SpecSecrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Vault(ConnectorClass):
+        names = ("com.acme.VaultConnector",)
+        kind = "sink"
+        keys = (Key("vault.pin", Type.PASSWORD),)
+
+        def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
+            return {}
+
+    monkeypatch.setattr(connectors, "CATALOG", Catalog((Vault,)))
+    text = '{"name": "out", "connector.class": "Vault", "vault.pin": "1234", "topics": "t"}'
+    stored = secrets.sealed("out", text)
+    assert "1234" not in stored
+    assert yaml.safe_load(secrets.shown("out", stored))["vault.pin"] == "********"
+    assert secrets.opened("out", stored)["vault.pin"] == "1234"

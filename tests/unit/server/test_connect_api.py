@@ -340,6 +340,67 @@ def test_the_login_of_a_registry_is_masked_whatever_the_password_is(
     assert f"app:{password}".encode() not in stored
 
 
+def test_validate_masks_the_secrets_that_it_was_given(client: TestClient) -> None:
+    config = {
+        "connector.class": "io.confluent.connect.http.HttpSinkConnector",
+        "topics": "orders",
+        "http.api.url": "http://app:Url-Secret1@host/x?token=Query-Secret1",
+        "headers": "Authorization:Basic Header-Secret1|X-Api-Key:Header-Secret2",
+        "connection.password": "Password-Secret1",
+        "tasks.max": "http://app:Misplaced-Secret1@host",
+    }
+    path = f"/connector-plugins/{config['connector.class']}/config/validate"
+    reply = client.put(path, json={**config, "name": "orders"})
+    assert reply.status_code == 200
+    assert "Secret" not in reply.text
+    values = {each["value"]["name"]: each["value"]["value"] for each in reply.json()["configs"]}
+    assert values["http.api.url"] == "http://app:********@host/x?token=********"
+    assert values["connection.password"] == "[hidden]"
+    assert values["topics"] == "orders"
+
+
+def test_the_refusal_of_a_configuration_without_a_class_masks_its_secrets(
+    client: TestClient,
+) -> None:
+    config = {"http.authorization.header": "Api Secret1", "password": "a Secret2", "topics": "t"}
+    status, text = error(client.put("/connectors/a/config", json=config))
+    assert status == 400
+    assert text.startswith("Connector config {name=a, http.authorization.header=********")
+    assert "Secret" not in text
+
+
+AVRO = {
+    "value.converter": "AvroConverter",
+    "value.converter.schema.registry.url": "http://registry",
+    "value.converter.basic.auth.credentials.source": "USER_INFO",
+    "value.converter.basic.auth.user.info": "app:Registry-Secret1",
+}
+
+
+def test_a_masked_configuration_is_validated_with_the_secrets_of_its_connector(
+    api: Api, people: None
+) -> None:
+    client = api("ann")
+    assert made(client, **AVRO).status_code == 201
+    shown = client.get("/connectors/orders/config").json()
+    path = "/connector-plugins/FileStreamSink/config/validate"
+    reply = client.put(path, json=shown)
+    assert reply.json()["error_count"] == 0
+    assert "Registry-Secret1" not in reply.text
+    # Without the rights to change the connector, or its name, a mask is what it is: no secret.
+    for other, config in ((api("vic"), shown), (client, {**shown, "name": "other"})):
+        reply = other.put(path, json=config)
+        assert "must be of the form USER:PASSWORD" in reply.text
+
+
+def test_more_tasks_than_anyone_reads_are_not_shown(client: TestClient) -> None:
+    made(client, **{"tasks.max": "2147483647"})
+    both = client.get("/connectors?expand=info&expand=status").json()["orders"]
+    assert [len(both[part]["tasks"]) for part in ("info", "status")] == [1000, 1000]
+    assert both["info"]["config"]["tasks.max"] == "2147483647"
+    assert error(client.get("/connectors/orders/tasks/1000/status"))[0] == 404
+
+
 def test_every_password_of_a_class_has_the_name_of_a_secret() -> None:
     definitions = [each.definition() for each in CATALOG.classes]
     definitions += [each.definition for each in CONVERTERS]

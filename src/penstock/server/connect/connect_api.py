@@ -299,9 +299,8 @@ def plugin_keys(call: Call, plugin: str) -> Reply:
 def validate_plugin(call: Call, plugin: str) -> Reply:
     """Check a configuration without storing it."""
     warned, worker = call.flag("warnings"), call.defaults.converters
-    checked = plugin_replies.validated(
-        call.catalog, plugin, call.body, worker, with_warnings=warned
-    )
+    body = connector_changes.unmasked(call.connectors, call.body)
+    checked = plugin_replies.validated(call.catalog, plugin, body, worker, with_warnings=warned)
     return Reply(body=with_converters(checked, worker))
 
 
