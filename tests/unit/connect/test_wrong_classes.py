@@ -29,6 +29,24 @@ WRONG: list[Wrong] = [
         "connection.url",
         "give the file of the authorities (PEM) as 'serverSslCert'",
     ),
+    (
+        "elasticsearch",
+        {"connection.url": "http://app:x@search:9200"},
+        "connection.url",
+        "the address contains a user; give it in connection.username",
+    ),
+    (
+        "http",
+        {"http.api.url": "http://app:x@api/v1"},
+        "http.api.url",
+        "the address contains a user; give auth.type=BASIC with connection.user",
+    ),
+    (
+        "aiven-http",
+        {"http.url": "http://app:x@api/v1"},
+        "http.url",
+        "the address contains a user; give http.authorization.type=static",
+    ),
     ("jdbc-insert", {"connection.url": None}, "connection.url", "Missing required configuration"),
     (
         "jdbc-insert",

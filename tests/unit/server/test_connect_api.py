@@ -165,6 +165,7 @@ def test_a_browser_that_opens_the_root_gets_the_page(client: TestClient) -> None
     redirected = client.get("/", headers=browser, follow_redirects=False)
     assert (redirected.status_code, redirected.headers["location"]) == (302, "/api/docs")
     assert redirected.headers["vary"] == "Accept"
+    assert client.head("/", headers=browser, follow_redirects=False).status_code == 302
     page = client.get("/", headers=browser)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     for tool in ("*/*", "application/json", "application/json, */*;q=0.5"):
