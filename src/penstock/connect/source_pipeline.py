@@ -153,6 +153,7 @@ def _routed(topic: str, chain: Sequence[TransformSpec]) -> str:
         if spec.kind == "RegexRouter":
             with suppress(
                 ValueError
-            ):  # Java reads it in its own way: each record has its topic with it
-                topic = routed(spec.options["regex"], spec.options["replacement"], topic) or topic
+            ):  # Java reads it its own way: each record has its topic with it
+                (new,) = routed(spec.options["regex"], spec.options["replacement"], [topic])
+                topic = new or topic
     return topic

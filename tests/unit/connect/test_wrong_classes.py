@@ -161,6 +161,12 @@ WRONG: list[Wrong] = [
     ),
     (
         "jdbc-source-query",
+        {"timestamp.initial.ms": "1700000000000"},
+        "timestamp.initial.ms",
+        "a source begins with the first row; change its offsets",
+    ),
+    (
+        "jdbc-source-query",
         {"timestamp.column.name": None},
         "mode",
         "which needs 'timestamp_column': name the column",

@@ -25,6 +25,10 @@ _NUMBERS = {
     "best_fit_eager_double": "best_fit",
 }
 _FOUND = "tables are looked for at each poll"
+_INITIAL = (
+    "a source begins with the first row; change its offsets (PATCH /connectors/NAME/offsets) to begin "
+    "elsewhere"
+)
 _REGEX = (
     "patterns with regular expressions have no equivalent; name the tables in table.whitelist, where "
     "* stands for any letters"
@@ -158,8 +162,8 @@ class JdbcSource(MappedClass):
         "catalog.pattern": "the database is that of the address",
         "query.suffix": "put it into the query",
         "query.masked": "give the query in `query`",
-        "timestamp.initial": "a source begins with the first row; change its offsets "
-        "(PATCH /connectors/NAME/offsets) to begin elsewhere",
+        "timestamp.initial*": _INITIAL,
+        "incrementing.initial": _INITIAL,
         "numeric.precision.mapping": "give numeric.mapping=precision_only",
         "table.names.qualify": "topics have the table's name without its schema",
         "topic.regex.renaming.*": "rename topics with a RegexRouter",

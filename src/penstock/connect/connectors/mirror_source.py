@@ -21,7 +21,7 @@ from penstock.connect.converters import find_converter
 from penstock.connect.java_client import cluster_settings
 from penstock.connect.key_reports import KeyTable
 from penstock.connect.mapped_class import MappedClass, given, only
-from penstock.connect.topic_patterns import matches
+from penstock.connect.topic_patterns import matches_any
 from penstock.errors import ConfigError
 
 _SOURCE, _TARGET = "source.cluster.", "target.cluster."
@@ -186,9 +186,8 @@ def _are_names(topics: list[str], exclude: list[str]) -> bool:
     (True, False, False)
     """
     try:
-        return all(
-            re.fullmatch(r"[A-Za-z0-9_-]+", topic) and not any(matches(e, topic) for e in exclude)
-            for topic in topics
+        return all(re.fullmatch(r"[A-Za-z0-9_-]+", topic) for topic in topics) and not any(
+            matches_any(pattern, topics) for pattern in exclude
         )
     except ValueError:
         return False  # the source reports what is wrong with a pattern

@@ -46,16 +46,16 @@ def final_topics(config: ConnectorConfig) -> list[str]:
             f"topics in 'topics', or give a name without {TOPIC}"
         )
     for name in config[TRANSFORMS] or []:
-        topics = [_routed(config, name, topic) for topic in topics]
+        topics = _routed(config, name, topics)
     return topics
 
 
-def _routed(config: ConnectorConfig, transform: str, topic: str) -> str:
+def _routed(config: ConnectorConfig, transform: str, topics: list[str]) -> list[str]:
     prefix = f"{TRANSFORMS}.{transform}."
     plugin = find_transform(config.get(f"{prefix}type") or "")
     kind = plugin.kind if plugin else ""
     if kind not in ("RegexRouter", "TimestampRouter"):
-        return topic
+        return topics
     if kind == "TimestampRouter" or config.get(f"{prefix}predicate"):
         what = (
             "depends on each record" if kind == "TimestampRouter" else "is subject to a predicate"
@@ -66,10 +66,10 @@ def _routed(config: ConnectorConfig, transform: str, topic: str) -> str:
         )
     try:
         return routed(
-            config.get(f"{prefix}regex") or "", config.get(f"{prefix}replacement") or "", topic
+            config.get(f"{prefix}regex") or "", config.get(f"{prefix}replacement") or "", topics
         )
     except ValueError:
         raise ValueError(
-            f"what the transform {transform!r} makes of the topic {topic!r} is not known before it runs; "
-            f"give a name without {TOPIC}"
+            f"what the transform {transform!r} makes of the topic {topics[0]!r} is not known before it "
+            f"runs; give a name without {TOPIC}"
         ) from None
