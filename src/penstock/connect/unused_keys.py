@@ -18,6 +18,8 @@ from penstock.connect.transforms.plugin_keys import plugin_keys
 from penstock.errors import ConfigError, nearest
 
 RESET = "consumer.override.auto.offset.reset"
+STARTS = {"earliest": "earliest", "latest": "latest", "none": "committed"}
+"""Where a sink begins that has no offsets: the values of RESET, as the source `kafka` has them."""
 _PLUGINS = (f"{TRANSFORMS}.", f"{PREDICATES}.")
 _OTHERS = {
     "producer.override.": "settings of Kafka's Java client; records are written by librdkafka and Spark",

@@ -78,6 +78,26 @@ def test_keys_of_transforms_predicates_and_converters_are_listed_as_connect_does
             ['Missing required configuration "value.converter.schema.registry.url" which has no default '
              "value."],
         ),
+        (
+            {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r",
+             "value.converter.value.subject.name.strategy":
+             "io.confluent.kafka.serializers.subject.RecordNameStrategy", "topics": "a,b"},
+            ["Invalid value for configuration value.converter.value.subject.name.strategy: the schema of "
+             "the column is that of the subject TOPIC-value; give TopicNameStrategy, or leave it out",
+             "Invalid value a,b for configuration topics: with the registry of value.converter a "
+             "connector reads one topic, whose subject has the schema; make one connector for each "
+             "topic"],
+        ),
+        (
+            {"consumer.override.auto.offset.reset": "by_duration:PT1H"},
+            ["Invalid value by_duration:PT1H for configuration consumer.override.auto.offset.reset: "
+             "String must be one of: earliest, latest, none"],
+        ),
+        (
+            {"file": ""},
+            ["Invalid value  for configuration file: a connector runs in a worker, whose standard input "
+             "and output no one reads; give the path of a file"],
+        ),
         ({"transforms": "a,a", "transforms.a.type": "Filter"},
          ["Invalid value [a, a] for configuration transforms: Duplicate alias provided."]),
     ],
