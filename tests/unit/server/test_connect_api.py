@@ -16,6 +16,7 @@ from penstock.connect.config_definition import Type
 from penstock.connect.connectors import CATALOG
 from penstock.connect.converters import CONVERTERS
 from penstock.control.store import ControlStore
+from penstock.control.store.rows import Kind
 from penstock.server.connect.connect_api import HEALTHY
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
@@ -408,6 +409,34 @@ def test_every_password_of_a_class_has_the_name_of_a_secret() -> None:
     keys = [key.name for each in definitions for key in each.keys if key.type is Type.PASSWORD]
     assert [name for name in keys if not is_secret_key(name)] == []
     assert "basic.auth.user.info" in keys
+
+
+def test_a_connector_whose_class_was_removed_can_be_seen_stopped_and_deleted(
+    client: TestClient, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", "localhost:1")
+    made(client)
+    config = {"name": "gone", "connector.class": "com.acme.GoneConnector", "topics": "t"}
+    store.deployments.put("gone", Kind.CONNECTOR, json.dumps(config), by="ann")
+    listed = client.get("/connectors?expand=info&expand=status").json()
+    assert {name: each["info"]["type"] for name, each in listed.items()} == {
+        "gone": "unknown",
+        "orders": "sink",
+    }
+    assert listed["gone"]["info"]["config"] == config
+    assert listed["gone"]["status"]["type"] == "unknown"
+    assert client.get("/connectors/gone/topics").json() == {"gone": {"topics": []}}
+    for reply in (
+        client.get("/connectors/gone/offsets"),
+        client.delete("/connectors/gone/offsets"),
+    ):
+        status, text = error(reply)
+        assert (status, "com.acme.GoneConnector of gone is not installed" in text) == (400, True)
+    assert client.put("/connectors/gone/stop").status_code == 204
+    assert client.get("/connectors/gone/status").json()["connector"]["state"] == "STOPPED"
+    assert client.put("/connectors/gone/config", json=SINK).json()["type"] == "sink"
+    assert client.delete("/connectors/gone").status_code == 204
+    assert client.get("/connectors").json() == ["orders"]
 
 
 def test_the_server_is_healthy_and_has_a_release(client: TestClient) -> None:
