@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from penstock.config.secrets import is_secret_key, mask
+from penstock.config.secrets import MASK, is_secret_key, mask
 
 HIDDEN = "[hidden]"
 _INTEGERS = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
@@ -156,7 +156,7 @@ class Checked:
         text = as_text(self.value, self.key.type)
         if not text or text == HIDDEN:
             return text
-        return HIDDEN if is_secret_key(self.key.name) else mask(text)
+        return MASK if is_secret_key(self.key.name) else mask(text)
 
 
 @dataclass(frozen=True)
