@@ -174,6 +174,21 @@ def test_a_browser_that_opens_the_root_gets_the_page(client: TestClient) -> None
         assert reply.headers["content-type"] == "application/json"
 
 
+def test_the_release_is_known_without_a_cluster(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    monkeypatch.delenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    reply = client.get("/")
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "version": "4.3.1",
+        "commit": "26b251a451ce941d",
+        "kafka_cluster_id": "",
+    }
+
+
 def test_states_are_asked_for_and_shown(client: TestClient) -> None:
     made(client)
 
