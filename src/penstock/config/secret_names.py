@@ -40,6 +40,8 @@ HINTS = ("key", "connection", "oauthbearer", "auth", *_WORDS, *_ENDINGS)
 _SECRET_AFTER_ALL = ("secret id", "access key id")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LONGEST = 500
+# A person has named the transform, and says with that what it does: maskPassword.
+_ALIAS = re.compile(r"^(?:transforms|predicates)\.[^.]+\.")
 
 
 def is_secret_key(name: str) -> bool:
@@ -49,9 +51,11 @@ def is_secret_key(name: str) -> bool:
     (True, True, True)
     >>> is_secret_key("sasl.username"), is_secret_key("sasl.oauthbearer.token.endpoint.url")
     (False, False)
+    >>> is_secret_key("transforms.maskPassword.fields"), is_secret_key("transforms.a.password")
+    (False, True)
     """
     # The end decides: what comes before it may be a text of any length without a blank.
-    return _is_secret(name[-_LONGEST:])
+    return _is_secret(_ALIAS.sub("", name)[-_LONGEST:])
 
 
 @lru_cache(maxsize=4096)
