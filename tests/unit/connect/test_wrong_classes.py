@@ -107,7 +107,7 @@ WRONG: list[Wrong] = [
         "jdbc-insert",
         {"table.name.format": "a.b.${topic}"},
         "table.name.format",
-        "String should match pattern",
+        "'a.b.orders' has more than one dot, and a table is name or schema.name",
     ),
     (
         "jdbc-renamed-topics",
@@ -158,6 +158,12 @@ WRONG: list[Wrong] = [
         {"timestamp.column.name": "changed,created"},
         "timestamp.column.name",
         "one column has the time of a change",
+    ),
+    (
+        "jdbc-source-query",
+        {"table.whitelist": "orders"},
+        "query",
+        "it is in place of tables, and table.whitelist has some; give one of the two",
     ),
     (
         "jdbc-source-query",
@@ -395,6 +401,19 @@ WARNED: list[tuple[str, dict[str, str | None], dict[str, str]]] = [
         {"pk.field": "id", "value.converter.schemas.enable": "true"},
         {
             "pk.field": "is not known to this connector, and has no effect; did you mean 'pk.fields'?"
+        },
+    ),
+    (
+        "jdbc-insert",
+        {"pk.fields": "id"},
+        {"pk.fields": "has no effect here: pk.mode is none"},
+    ),
+    (
+        "jdbc-source-query",
+        {"mode": "timestamp", "schema.pattern": "public"},
+        {
+            "incrementing.column.name": "has no effect here: mode is timestamp",
+            "schema.pattern": "has no effect here: the query names its tables",
         },
     ),
     (

@@ -189,6 +189,22 @@ class JdbcSource(MappedClass):
                 f"Invalid value for configuration {_INCREMENTING}: name the column; it is not looked for",
             )
 
+        if config["query"] and config["table.whitelist"]:
+            yield (
+                "query",
+                "Invalid value for configuration query: it is in place of tables, and table.whitelist "
+                "has some; give one of the two",
+            )
+
+    def warnings(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        """Yield columns that the mode does not use, too, and the schema of tables with a query."""
+        yield from super().warnings(config)
+        for key, word in ((_INCREMENTING, "incrementing"), (_TIMESTAMP, "timestamp")):
+            if config[key] and word not in (config["mode"] or ""):
+                yield key, f"{key} has no effect here: mode is {config['mode']}"
+        if config["query"] and config["schema.pattern"]:
+            yield "schema.pattern", "schema.pattern has no effect here: the query names its tables"
+
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return an import of the tables, or of the query."""
         mode, delay = config["mode"], config["timestamp.delay.interval.ms"]
