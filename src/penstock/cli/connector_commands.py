@@ -74,7 +74,9 @@ def create(file: File, *, server: ServerOption = None, ca: CaOption = None) -> N
             state = {"initial_state": given.initial_state} if given.initial_state else {}
             body = {"name": name, "config": given.config, **state}
             client.connect("POST", "/connectors", body)
+        found = validated(client, given.config)
     say(f"connector {name} {'has a new configuration' if before else 'is created'}")
+    _say_warnings(found)
 
 
 @app.command()
@@ -173,8 +175,7 @@ def validate(
     if as_json:
         print_json(found)
         return
-    for each in found.get("warnings", ()):
-        say(f"warning: {each['text']}")
+    _say_warnings(found)
     wrong = [
         [each["value"]["name"], error]
         for each in found["configs"]
@@ -200,6 +201,12 @@ def config(
         print_json(found)
         return
     print_table(["key", "value"], sorted(found.items()))
+
+
+def _say_warnings(found: dict[str, Any]) -> None:
+    """Print the keys that have no effect; a Connect cluster does not name them."""
+    for each in found.get("warnings", ()):
+        say(f"warning: {each['text']}")
 
 
 def validated(client: ServerClient, config: dict[str, str]) -> dict[str, Any]:

@@ -37,12 +37,12 @@ def _protocol_problems(checked: Checked, protocol: str) -> Iterator[str]:
     sasl = [name for name in checked.values if name.startswith("sasl.")]
     if sasl and not protocol.startswith("sasl_"):
         yield (
-            f"{', '.join(sasl)}: not used while security.protocol is {protocol}; "
+            f"{', '.join(sasl)} not used while security.protocol is {protocol}; "
             "set security.protocol to sasl_ssl or sasl_plaintext"
         )
     if (tls := checked.given(*_TLS_KEYS)) and not protocol.endswith("ssl"):
         yield (
-            f"{', '.join(tls)}: not used while security.protocol is {protocol}; "
+            f"{', '.join(tls)} not used while security.protocol is {protocol}; "
             "set security.protocol to ssl or sasl_ssl"
         )
 
@@ -76,7 +76,7 @@ def _sasl_problems(checked: Checked) -> Iterator[str]:
 def _kerberos_problems(checked: Checked, mechanism: str) -> Iterator[str]:
     if given := checked.given(*_USER):
         yield (
-            f"{', '.join(given)}: not used while sasl.mechanisms is {mechanism}; "
+            f"{', '.join(given)} not used while sasl.mechanisms is {mechanism}; "
             "set sasl.mechanisms to PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
         )
     if checked.given("sasl.kerberos.keytab") and checked.lacks("sasl.kerberos.principal"):

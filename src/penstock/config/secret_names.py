@@ -17,8 +17,8 @@ _ENDINGS = (
 )  # fmt: skip
 # `key` alone is an ordinary word: the key of a record, a primary key.
 _KINDS_OF_KEY = (
-    "access", "account", "api", "encryption", "keystore", "license", "master", "private", "secret",
-    "service", "shared", "signing", "storage", "subscription",
+    "access", "account", "api", "decryption", "encryption", "keystore", "license", "master", "private",
+    "secret", "service", "shared", "signing", "sse", "storage", "subscription",
 )  # fmt: skip
 _PHRASES = (
     "key pem", "connection string", "oauthbearer config", "oauthbearer extensions", "auth user info",
@@ -26,8 +26,9 @@ _PHRASES = (
 _DESCRIBES = (
     "algorithm", "bits", "class", "count", "dir", "directory", "enable", "enabled", "endpoint",
     "endpoints", "expiry", "file", "folder", "format", "id", "ids", "length", "lifetime", "limit",
-    "location", "max", "method", "min", "mechanism", "ms", "name", "names", "path", "provider",
-    "providers", "seconds", "size", "source", "store", "type", "uri", "url", "urls",
+    "location", "max", "method", "min", "mechanism", "ms", "name", "names", "parameter", "path",
+    "property", "provider", "providers", "seconds", "size", "source", "store", "type", "uri", "url",
+    "urls",
 )  # fmt: skip
 _SECRET = re.compile(
     rf"(?<!\S)(?:{'|'.join(_WORDS)}|(?:{'|'.join(_KINDS_OF_KEY)}) keys?|{'|'.join(_PHRASES)})(?!\S)"
@@ -39,6 +40,8 @@ HINTS = ("key", "connection", "oauthbearer", "auth", *_WORDS, *_ENDINGS)
 _SECRET_AFTER_ALL = ("secret id", "access key id")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LONGEST = 500
+# A person has named the transform, and says with that what it does: maskPassword.
+_ALIAS = re.compile(r"^(?:transforms|predicates)\.[^.]+\.")
 
 
 def is_secret_key(name: str) -> bool:
@@ -48,9 +51,11 @@ def is_secret_key(name: str) -> bool:
     (True, True, True)
     >>> is_secret_key("sasl.username"), is_secret_key("sasl.oauthbearer.token.endpoint.url")
     (False, False)
+    >>> is_secret_key("transforms.maskPassword.fields"), is_secret_key("transforms.a.password")
+    (False, True)
     """
     # The end decides: what comes before it may be a text of any length without a blank.
-    return _is_secret(name[-_LONGEST:])
+    return _is_secret(_ALIAS.sub("", name)[-_LONGEST:])
 
 
 @lru_cache(maxsize=4096)

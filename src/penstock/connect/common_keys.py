@@ -14,6 +14,7 @@ from penstock.connect.config_definition import (
     printable,
 )
 
+EXACTLY_ONCE_SUPPORT = "exactly.once.support"
 VERSION = "4.3.1"
 """The release of Kafka Connect whose configurations and replies these are."""
 NAME, CONNECTOR_CLASS, TASKS_MAX = "name", "connector.class", "tasks.max"
@@ -198,7 +199,7 @@ SOURCE = COMMON.plus(
         "topic.creation.groups",
         Type.LIST,
         "",
-        "Groups of topics that are created with settings of their own.",
+        "Accepted: topics that do not exist are made with the broker's defaults.",
         "LOW",
         "Topic Creation",
         1,
@@ -206,7 +207,7 @@ SOURCE = COMMON.plus(
         "Topic Creation Groups",
     ),
     _exactly_once(
-        "exactly.once.support",
+        EXACTLY_ONCE_SUPPORT,
         default="requested",
         documentation="Records and positions of a source are always in one transaction here; `required` "
         "refuses connectors that cannot go on exactly where they were.",

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from penstock.config.secrets import MASK, is_secret_key, mask
+
 HIDDEN = "[hidden]"
 _INTEGERS = {"SHORT": 2**15, "INT": 2**31, "LONG": 2**63}
 _TRIMMED = "".join(map(chr, range(33)))
@@ -140,15 +142,21 @@ class Checked:
         return Checked(self.key, self.value, errors, self.recommended, self.visible)
 
     def described(self) -> dict[str, Any]:
-        """Return definition and value as the REST API of Connect gives them."""
+        """Return definition and value as the REST API of Connect gives them; secrets are masked."""
         value = {
             "name": self.key.name,
-            "value": as_text(self.value, self.key.type),
+            "value": self._shown(),
             "recommended_values": [*(self.recommended or self.key.recommended)],
-            "errors": [*self.errors],
+            "errors": [*map(mask, self.errors)],
             "visible": self.visible,
         }
         return {"definition": self.key.described(), "value": value}
+
+    def _shown(self) -> str | None:
+        text = as_text(self.value, self.key.type)
+        if not text or text == HIDDEN:
+            return text
+        return MASK if is_secret_key(self.key.name) else mask(text)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from penstock.connect.config_definition import Definition, Key
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.connector_rows import Imported, KeyColumns, Rows, Tombstones
 from penstock.connect.key_reports import KeyTable, key_warnings, refusals
+from penstock.errors import ConfigError
 
 Kind = Literal["source", "sink"]
 Offsets = list[tuple[dict[str, Any], dict[str, Any] | None]]
@@ -109,7 +110,7 @@ def short_names(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, last, last.removesuffix("Connector") or last)))
 
 
-class UnknownClassError(LookupError):
+class UnknownClassError(ConfigError):
     """A class that no connector has."""
 
     def __init__(self, given: str, known: list[str]) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.formats.connect.converter_options import ConverterOptions
+from penstock.formats.connect.json_schemas import to_document
+from penstock.formats.connect.schema import Schema
 
 Rows = Literal["text", "record", "fields", "documents"]
 """What the sink of a connector takes.
@@ -94,9 +96,16 @@ class Imported:
         return cls(ConverterOptions(form="string"), never_null=True)
 
     @classmethod
-    def json(cls) -> Imported:
-        """Return values of JSON without schemas, without keys."""
-        return cls(ConverterOptions(form="json", schemas=False))
+    def json(cls, schema: Schema | None = None) -> Imported:
+        """Return values of JSON without keys: of a schema, or of none.
+
+        >>> from penstock.formats.connect import INT64
+        >>> Imported.json(INT64).value.schema_
+        {'type': 'int64', 'optional': False}
+        """
+        if schema is None:
+            return cls(ConverterOptions(form="json", schemas=False))
+        return cls(ConverterOptions(form="json", schema=to_document(schema)))
 
     @classmethod
     def final(cls) -> Imported:

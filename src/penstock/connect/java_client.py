@@ -8,6 +8,7 @@ from collections.abc import Mapping
 _MODULE = re.compile(
     r'\s*([\w.]+)\s+required\s*((?:[\w.]+\s*=\s*(?:"(?:\\.|[^"\\])*"|[^\s;"]+)\s*)*);?\s*'
 )
+_LISTENER = re.compile(r"^[A-Z][A-Z0-9_]*://")
 _OPTION = re.compile(r'([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^\s;"]+))')
 _PEM = {
     "ssl.truststore.location": "ssl.ca.location",
@@ -21,6 +22,15 @@ _OF_STORES = ("ssl.truststore.password", "ssl.keystore.password")
 _TYPES = ("ssl.truststore.type", "ssl.keystore.type")
 
 
+def plain_addresses(brokers: str) -> str:
+    """Return addresses of brokers without names of listeners, as PLAINTEXT, which Java ignores.
+
+    >>> plain_addresses("PLAINTEXT://b:9092, SASL_SSL://[::1]:9093,c:9092")
+    'b:9092,[::1]:9093,c:9092'
+    """
+    return ",".join(_LISTENER.sub("", address.strip()) for address in brokers.split(","))
+
+
 def cluster_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings under the names of librdkafka; raise ValueError for what it does not have.
 
@@ -32,6 +42,8 @@ def cluster_settings(given: Mapping[str, str]) -> dict[str, str]:
     for key, value in given.items():
         if key == "sasl.jaas.config":
             found |= _credentials(value)
+        elif key == "bootstrap.servers":
+            found[key] = plain_addresses(value)
         elif key in _PEM:
             _require_pem(key, given)
             found[_PEM[key]] = value

@@ -11,13 +11,11 @@ from penstock.connect.connector_class import ConnectorClass
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.connector_rows import TOMBSTONE
 from penstock.connect.converters import Converters
-from penstock.connect.unused_keys import RESET
+from penstock.connect.unused_keys import RESET, STARTS
 from penstock.decode.connect_decode import ConnectDecode
 from penstock.steps.connect_transforms.chain import TransformSpec
 from penstock.steps.connect_transforms.connect_step import ConnectStep
 from penstock.steps.connect_transforms.row_shapes import Documents, Fields, Record, Shape, Text
-
-_STARTS = {"earliest": "earliest", "latest": "latest", "none": "committed"}
 
 
 def sink_pipeline(
@@ -47,7 +45,7 @@ def _source(config: ConnectorConfig, *, with_headers: bool) -> dict[str, Any]:
     if with_headers:
         source["headers"] = True
     if (start := config.get(RESET)) is not None:
-        source["start"] = _STARTS.get(start.strip().lower(), start)
+        source["start"] = STARTS.get(start.strip().lower(), start)
     return source
 
 

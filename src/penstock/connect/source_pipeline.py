@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from penstock.connect.connector_class import ConnectorClass
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.connector_rows import Imported
 from penstock.connect.converters import Converters
+from penstock.connect.topic_patterns import routed
 from penstock.decode.connect_decode import ConnectDecode
 from penstock.encode.format_options import ConverterFormat
 from penstock.formats.connect.converter_options import REGISTERED, ConverterOptions
@@ -150,14 +151,9 @@ def _routed(topic: str, chain: Sequence[TransformSpec]) -> str:
         return topic
     for spec in chain:
         if spec.kind == "RegexRouter":
-            topic = _replaced(topic, spec.options["regex"], spec.options["replacement"])
+            with suppress(
+                ValueError
+            ):  # Java reads it its own way: each record has its topic with it
+                (new,) = routed(spec.options["regex"], spec.options["replacement"], [topic])
+                topic = new or topic
     return topic
-
-
-def _replaced(topic: str, regex: str, replacement: str) -> str:
-    try:
-        found = re.fullmatch(regex, topic)
-        new = re.sub(r"\$(\d)", r"\\g<\1>", replacement)
-        return (found.expand(new) or topic) if found else topic
-    except (re.error, IndexError):
-        return topic  # Java reads it in its own way: each record has its topic with it

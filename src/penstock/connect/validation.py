@@ -25,7 +25,7 @@ from penstock.connect.plugin_checks import (
     converter_keys,
 )
 from penstock.connect.transforms.plugin_keys import list_errors, plugin_keys
-from penstock.connect.unused_keys import unused_keys
+from penstock.connect.unused_keys import RESET, STARTS, unused_keys
 
 _HEAD = "Connector configuration is invalid and contains the following {count} error(s):"
 _FOOT = (
@@ -126,6 +126,13 @@ def _topic_problems(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
         yield from ((key, wrong) for key in (TOPICS, TOPICS_REGEX))
     if len({*topics}) < len(topics):
         yield TOPICS, f"Configuration '{TOPICS}' values must not be duplicated."
+    start = config.get(RESET)
+    if start is not None and start.strip().lower() not in STARTS and "${" not in start:
+        allowed = ", ".join(STARTS)
+        yield (
+            RESET,
+            f"Invalid value {start} for configuration {RESET}: String must be one of: {allowed}",
+        )
     letters = config[DEAD_LETTERS]
     if letters and letters in topics:
         yield (

@@ -14,6 +14,7 @@ from penstock.config.secrets import is_secret_key, remember_secret
 from penstock.connect.common_keys import KEY_CONVERTER, VALUE_CONVERTER
 from penstock.connect.config_providers import USUAL, providers_of, resolved
 from penstock.connect.converters import for_connector
+from penstock.connect.java_client import plain_addresses
 from penstock.connect.java_security import PREFIXES, WrongKeyError, connection_keys
 from penstock.connect.properties_files import PropertyFile, read_property_file
 from penstock.connect.worker_defaults import CONNECT_WORKER, CONVERTERS, WorkerDefaults
@@ -138,6 +139,7 @@ def _connection(
     for prefix, names in PREFIXED.items():
         sources |= {to: prefix + key for key, to in names.items() if prefix + key in given}
     made = {key: given[source].strip() for key, source in sources.items()}
+    made[_BROKERS] = plain_addresses(made[_BROKERS])
     try:
         found, unused = connection_keys(_security(file, given))
     except WrongKeyError as error:

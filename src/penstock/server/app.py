@@ -89,7 +89,7 @@ def _add_connect(app: FastAPI, store: ControlStore, settings: ServerSettings) ->
     connect = ConnectApi(store, CATALOG, settings.connect)
 
     async def root(request: Request) -> Response:
-        if request.method == "GET" and _is_browser(request.headers.get("accept", "")):
+        if request.method in ("GET", "HEAD") and _is_browser(request.headers.get("accept", "")):
             return RedirectResponse(DOCS, 302, headers={"Vary": "Accept"})
         return await connect.answer(request)
 

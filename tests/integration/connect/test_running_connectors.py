@@ -272,6 +272,36 @@ def test_a_connector_of_another_package_sends_bad_records_to_the_queue_as_connec
     assert (first["penstock.offset"], second["penstock.offset"]) == (b"1", b"2")
 
 
+def test_a_source_connector_of_another_package_writes_its_schema(
+    connection: Connection,
+    unique: str,
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    journal = tmp_path / "journal"
+    journal.write_text('{"id": 1, "note": "a"}\n{"id": 2}\n')
+    config = {
+        "connector.class": "Journal",
+        "path": str(journal),
+        "topic": unique,
+        **JSON,
+        **chain(
+            key={"type": "ValueToKey", "fields": "id"},
+            id={"type": "ExtractField$Key", "field": "id"},
+        ),
+    }
+    with installed(tmp_path, monkeypatch):
+        run(config)
+    entry = (
+        SchemaBuilder.struct("com.acme.Entry").field("id", INT64).field("note", STRING.or_null())
+    )
+    assert [(each.key, json.loads(each.value or b"")) for each in read_all(connection, unique)] == [
+        (b"1", json.loads(envelope(entry.build(), {"id": 1, "note": "a"}))),
+        (b"2", json.loads(envelope(entry.build(), {"id": 2, "note": None}))),
+    ]
+
+
 def test_the_first_bad_record_ends_a_connector_that_tolerates_none(
     connection: Connection, unique: str, tmp_path: Path, definition: Any, caplog: Any
 ) -> None:

@@ -77,6 +77,18 @@ def test_a_file_that_is_no_connector_is_refused(
     assert message in refused.err
 
 
+def test_keys_without_effect_are_named_when_a_connector_is_created(
+    command: Command, server: PenstockServer
+) -> None:
+    Path("a.json").write_text(json.dumps({"name": "a", **CONFIG, "tasks.mx": "1"}))
+    warning = (
+        "warning: tasks.mx is not known to this connector, and has no effect; did you mean "
+        "'tasks.max'?\n"
+    )
+    assert command("connectors", "create", "a.json").err == f"connector a is created\n{warning}"
+    assert command("connectors", "validate", "a.json").err == f"{warning}a.json is valid\n"
+
+
 def test_classes_are_listed(command: Command, server: PenstockServer) -> None:
     assert "FileStreamSinkConnector\tsink\t4.3.1" in command("connectors", "plugins").out
 

@@ -135,12 +135,12 @@ def test_group_and_poll_size_can_be_asked_for():
         ({"brokers": "a", "error_cb": print}, "error_cb: a callback is given to the producer"),
         (
             {"brokers": "a", "sasl.username": "u", "sasl.mechanisms": "PLAIN"},
-            "sasl.username, sasl.mechanisms: not used while security.protocol is plaintext; "
+            "sasl.username, sasl.mechanisms not used while security.protocol is plaintext; "
             "set security.protocol to sasl_ssl or sasl_plaintext",
         ),
         (
             {"brokers": "a", "security.protocol": "sasl_plaintext", "ssl.ca.location": "x"},
-            "ssl.ca.location: not used while security.protocol is sasl_plaintext",
+            "ssl.ca.location not used while security.protocol is sasl_plaintext",
         ),
         (
             {
@@ -153,7 +153,7 @@ def test_group_and_poll_size_can_be_asked_for():
         ),
         (
             {"brokers": "a", "security.protocol": "sasl_ssl", "sasl.username": "u"},
-            "sasl.username: not used while sasl.mechanisms is GSSAPI (the default); set sasl.mech",
+            "sasl.username not used while sasl.mechanisms is GSSAPI (the default); set sasl.mech",
         ),
         (
             {"brokers": "a", "security.protocol": "sasl_ssl", "sasl.kerberos.keytab": "/k"},

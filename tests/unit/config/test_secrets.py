@@ -26,6 +26,8 @@ JAAS = 'org.x.PlainLoginModule required username="app" password="hun\\"ter2 ; x"
     "name",
     [
         "sasl.password",
+        "iceberg.catalog.s3.sse.key",
+        "iceberg.catalog.gcs.decryption-key",
         "kafka.sasl.password",
         "PENSTOCK_KAFKA_SASL_PASSWORD",
         "ssl.key.password",
@@ -47,7 +49,16 @@ def test_keys_of_secrets_are_known(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["sasl.username", "ssl.key.location", "ssl.ca.pem", "client.id", "tokens.max", "key"]
+    "name",
+    [
+        "sasl.username",
+        "ssl.key.location",
+        "ssl.ca.pem",
+        "client.id",
+        "tokens.max",
+        "key",
+        "oauth2.token.property",
+    ],
 )
 def test_other_keys_are_not_secret(name):
     assert not is_secret_key(name)

@@ -37,3 +37,8 @@ def test_what_is_excluded_is_not_copied_although_it_is_named(topics: str, exclud
     assert "topics" not in made
     assert made["pattern"] == "|".join(f"(?:{each})" for each in topics.split(","))
     assert (exclude or "__.*") in made["exclude"]
+
+
+def test_an_address_may_name_a_listener_as_in_kafka() -> None:
+    made = source(source_cluster_bootstrap_servers="PLAINTEXT://b:9092,c:9092")
+    assert made["cluster"] == {"bootstrap.servers": "b:9092,c:9092"}

@@ -13,6 +13,7 @@ from penstock.connect.connector_rows import Imported
 from penstock.connect.connectors import CATALOG
 from penstock.connect.translation import definition_of
 from penstock.connect.validation import validate
+from penstock.errors import ConfigError
 from penstock.pipeline import Pipeline
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/data/in", "topic": "a", "name": "in"}
@@ -93,6 +94,11 @@ def test_an_import_of_any_format_writes_what_the_converters_do() -> None:
     hoisted: Any = translated({**TABLES, **HOIST, **json})
     assert (hoisted.decode.value.form, hoisted.decode.value.schemas) == ("json", True)
     assert hoisted.steps[0].shape.value.schemas is False
+
+
+def test_a_class_that_was_removed_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match=r"which name matches com\.acme\.Gone"):
+        translated({**SINK, "connector.class": "com.acme.Gone"})
 
 
 def test_transforms_of_values_need_one_schema() -> None:

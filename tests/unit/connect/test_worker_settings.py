@@ -105,6 +105,12 @@ def test_every_key_is_used_or_has_a_note_or_a_warning(tmp_path: Path) -> None:
     }
 
 
+def test_an_address_may_name_a_listener_as_in_kafka(tmp_path: Path) -> None:
+    brokers = "bootstrap.servers=PLAINTEXT://b:1, SASL_SSL://c:2,d:3"
+    found = read(tmp_path, BASE.replace("bootstrap.servers=b:1", brokers))
+    assert found.defaults.connection["bootstrap.servers"] == "b:1,c:2,d:3"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -29,6 +29,24 @@ WRONG: list[Wrong] = [
         "connection.url",
         "give the file of the authorities (PEM) as 'serverSslCert'",
     ),
+    (
+        "elasticsearch",
+        {"connection.url": "http://app:x@search:9200"},
+        "connection.url",
+        "the address contains a user; give it in connection.username",
+    ),
+    (
+        "http",
+        {"http.api.url": "http://app:x@api/v1"},
+        "http.api.url",
+        "the address contains a user; give auth.type=BASIC with connection.user",
+    ),
+    (
+        "aiven-http",
+        {"http.url": "http://app:x@api/v1"},
+        "http.url",
+        "the address contains a user; give http.authorization.type=static",
+    ),
     ("jdbc-insert", {"connection.url": None}, "connection.url", "Missing required configuration"),
     (
         "jdbc-insert",
@@ -89,7 +107,7 @@ WRONG: list[Wrong] = [
         "jdbc-insert",
         {"table.name.format": "a.b.${topic}"},
         "table.name.format",
-        "String should match pattern",
+        "'a.b.orders' has more than one dot, and a table is name or schema.name",
     ),
     (
         "jdbc-renamed-topics",
@@ -140,6 +158,18 @@ WRONG: list[Wrong] = [
         {"timestamp.column.name": "changed,created"},
         "timestamp.column.name",
         "one column has the time of a change",
+    ),
+    (
+        "jdbc-source-query",
+        {"table.whitelist": "orders"},
+        "query",
+        "it is in place of tables, and table.whitelist has some; give one of the two",
+    ),
+    (
+        "jdbc-source-query",
+        {"timestamp.initial.ms": "1700000000000"},
+        "timestamp.initial.ms",
+        "a source begins with the first row; change its offsets",
     ),
     (
         "jdbc-source-query",
@@ -371,6 +401,19 @@ WARNED: list[tuple[str, dict[str, str | None], dict[str, str]]] = [
         {"pk.field": "id", "value.converter.schemas.enable": "true"},
         {
             "pk.field": "is not known to this connector, and has no effect; did you mean 'pk.fields'?"
+        },
+    ),
+    (
+        "jdbc-insert",
+        {"pk.fields": "id"},
+        {"pk.fields": "has no effect here: pk.mode is none"},
+    ),
+    (
+        "jdbc-source-query",
+        {"mode": "timestamp", "schema.pattern": "public"},
+        {
+            "incrementing.column.name": "has no effect here: mode is timestamp",
+            "schema.pattern": "has no effect here: the query names its tables",
         },
     ),
     (

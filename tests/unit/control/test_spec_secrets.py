@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from penstock.connect import ConnectorClass, ConnectorConfig, Key, Type, connectors
+from penstock.connect.connector_class import Catalog
 from penstock.control.secrets.key_file import KeyFile
 from penstock.control.secrets.sealing import Sealer
 from penstock.control.secrets.spec_secrets import SpecSecrets
@@ -388,3 +390,22 @@ def test_lost_keys_are_not_replaced_by_others_while_the_store_has_secrets(
         assert "********" in again.secrets.shown("orders", stored)
         sealed = again.secrets.sealed("orders", text, stored)
         assert again.secrets.opened("orders", sealed)["sink"]["database"]["password"] == "hunter2"
+
+
+def test_passwords_of_connectors_of_other_packages_are_secrets_whatever_their_name(
+    secrets: SpecSecrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Vault(ConnectorClass):
+        names = ("com.acme.VaultConnector",)
+        kind = "sink"
+        keys = (Key("vault.pin", Type.PASSWORD),)
+
+        def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
+            return {}
+
+    monkeypatch.setattr(connectors, "CATALOG", Catalog((Vault,)))
+    text = '{"name": "out", "connector.class": "Vault", "vault.pin": "1234", "topics": "t"}'
+    stored = secrets.sealed("out", text)
+    assert "1234" not in stored
+    assert yaml.safe_load(secrets.shown("out", stored))["vault.pin"] == "********"
+    assert secrets.opened("out", stored)["vault.pin"] == "1234"

@@ -47,6 +47,7 @@ def test_a_component_is_one_short_file(module: Path) -> None:
         ("CONTRIBUTING.md", "lines_sink"),
         ("CONTRIBUTING.md", "mask_step"),
         ("docs/connect-development.md", "lines_connector"),
+        ("docs/connect-development.md", "journal_connector"),
     ],
 )
 def test_pages_show_the_examples_as_they_are(page: str, name: str) -> None:

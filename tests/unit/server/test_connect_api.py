@@ -19,6 +19,7 @@ from penstock.connect.converters import CONVERTERS
 from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.store import ControlStore
 from penstock.server.connect import connector_offsets
+from penstock.control.store.rows import Kind
 from penstock.server.connect.connect_api import HEALTHY
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
@@ -168,11 +169,27 @@ def test_a_browser_that_opens_the_root_gets_the_page(client: TestClient) -> None
     redirected = client.get("/", headers=browser, follow_redirects=False)
     assert (redirected.status_code, redirected.headers["location"]) == (302, "/api/docs")
     assert redirected.headers["vary"] == "Accept"
+    assert client.head("/", headers=browser, follow_redirects=False).status_code == 302
     page = client.get("/", headers=browser)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     for tool in ("*/*", "application/json", "application/json, */*;q=0.5"):
         reply = client.get("/", headers={"Accept": tool}, follow_redirects=False)
         assert reply.headers["content-type"] == "application/json"
+
+
+def test_the_release_is_known_without_a_cluster(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path))
+    monkeypatch.delenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    reply = client.get("/")
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "version": "4.3.1",
+        "commit": "26b251a451ce941d",
+        "kafka_cluster_id": "",
+    }
 
 
 def test_states_are_asked_for_and_shown(client: TestClient) -> None:
@@ -343,12 +360,101 @@ def test_the_login_of_a_registry_is_masked_whatever_the_password_is(
     assert f"app:{password}".encode() not in stored
 
 
+def test_validate_masks_the_secrets_that_it_was_given(client: TestClient) -> None:
+    config = {
+        "connector.class": "io.confluent.connect.http.HttpSinkConnector",
+        "topics": "orders",
+        "http.api.url": "http://app:Url-Secret1@host/x?token=Query-Secret1",
+        "headers": "Authorization:Basic Header-Secret1|X-Api-Key:Header-Secret2",
+        "connection.password": "Password-Secret1",
+        "tasks.max": "http://app:Misplaced-Secret1@host",
+    }
+    path = f"/connector-plugins/{config['connector.class']}/config/validate"
+    reply = client.put(path, json={**config, "name": "orders"})
+    assert reply.status_code == 200
+    assert "Secret" not in reply.text
+    values = {each["value"]["name"]: each["value"]["value"] for each in reply.json()["configs"]}
+    assert values["http.api.url"] == "http://app:********@host/x?token=********"
+    assert values["connection.password"] == "[hidden]"
+    assert values["topics"] == "orders"
+
+
+def test_the_refusal_of_a_configuration_without_a_class_masks_its_secrets(
+    client: TestClient,
+) -> None:
+    config = {"http.authorization.header": "Api Secret1", "password": "a Secret2", "topics": "t"}
+    status, text = error(client.put("/connectors/a/config", json=config))
+    assert status == 400
+    assert text.startswith("Connector config {name=a, http.authorization.header=********")
+    assert "Secret" not in text
+
+
+AVRO = {
+    "value.converter": "AvroConverter",
+    "value.converter.schema.registry.url": "http://registry",
+    "value.converter.basic.auth.credentials.source": "USER_INFO",
+    "value.converter.basic.auth.user.info": "app:Registry-Secret1",
+}
+
+
+def test_a_masked_configuration_is_validated_with_the_secrets_of_its_connector(
+    api: Api, people: None
+) -> None:
+    client = api("ann")
+    assert made(client, **AVRO).status_code == 201
+    shown = client.get("/connectors/orders/config").json()
+    path = "/connector-plugins/FileStreamSink/config/validate"
+    reply = client.put(path, json=shown)
+    assert reply.json()["error_count"] == 0
+    assert "Registry-Secret1" not in reply.text
+    # Without the rights to change the connector, or its name, a mask is what it is: no secret.
+    for other, config in ((api("vic"), shown), (client, {**shown, "name": "other"})):
+        reply = other.put(path, json=config)
+        assert "must be of the form USER:PASSWORD" in reply.text
+
+
+def test_more_tasks_than_anyone_reads_are_not_shown(client: TestClient) -> None:
+    made(client, **{"tasks.max": "2147483647"})
+    both = client.get("/connectors?expand=info&expand=status").json()["orders"]
+    assert [len(both[part]["tasks"]) for part in ("info", "status")] == [1000, 1000]
+    assert both["info"]["config"]["tasks.max"] == "2147483647"
+    assert error(client.get("/connectors/orders/tasks/1000/status"))[0] == 404
+
+
 def test_every_password_of_a_class_has_the_name_of_a_secret() -> None:
     definitions = [each.definition() for each in CATALOG.classes]
     definitions += [each.definition for each in CONVERTERS]
     keys = [key.name for each in definitions for key in each.keys if key.type is Type.PASSWORD]
     assert [name for name in keys if not is_secret_key(name)] == []
     assert "basic.auth.user.info" in keys
+
+
+def test_a_connector_whose_class_was_removed_can_be_seen_stopped_and_deleted(
+    client: TestClient, store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KAFKA_BOOTSTRAP_SERVERS", "localhost:1")
+    made(client)
+    config = {"name": "gone", "connector.class": "com.acme.GoneConnector", "topics": "t"}
+    store.deployments.put("gone", Kind.CONNECTOR, json.dumps(config), by="ann")
+    listed = client.get("/connectors?expand=info&expand=status").json()
+    assert {name: each["info"]["type"] for name, each in listed.items()} == {
+        "gone": "unknown",
+        "orders": "sink",
+    }
+    assert listed["gone"]["info"]["config"] == config
+    assert listed["gone"]["status"]["type"] == "unknown"
+    assert client.get("/connectors/gone/topics").json() == {"gone": {"topics": []}}
+    for reply in (
+        client.get("/connectors/gone/offsets"),
+        client.delete("/connectors/gone/offsets"),
+    ):
+        status, text = error(reply)
+        assert (status, "com.acme.GoneConnector of gone is not installed" in text) == (400, True)
+    assert client.put("/connectors/gone/stop").status_code == 204
+    assert client.get("/connectors/gone/status").json()["connector"]["state"] == "STOPPED"
+    assert client.put("/connectors/gone/config", json=SINK).json()["type"] == "sink"
+    assert client.delete("/connectors/gone").status_code == 204
+    assert client.get("/connectors").json() == ["orders"]
 
 
 def test_the_server_is_healthy_and_has_a_release(client: TestClient) -> None:

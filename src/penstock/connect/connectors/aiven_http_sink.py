@@ -116,6 +116,11 @@ class AivenHttpSink(MappedClass):
                     key,
                     f"Invalid value for configuration {key}: {_TYPE} is {config[_TYPE]}, which needs it",
                 )
+        yield from document_keys.user_obstacle(
+            "http.url",
+            [config["http.url"]],
+            "give http.authorization.type=static, and the header in http.authorization.header",
+        )
         if why := body_obstacle(*self._joined(config)):
             yield "batch.separator", f"Invalid value for configuration batch.separator: {why}"
         if any(":" not in pair for pair in config["http.headers.additional"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.connect.common_keys import TOLERANCE
@@ -23,6 +23,7 @@ NO_JAVA_STORES = (
 )
 NO_PROXY = "there are no proxies; leave it out"
 BATCHES = "a batch has all records that have come; each task sends one request after the other"
+_USER = re.compile(r"\s*[a-zA-Z]+://[^/?#]*@")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -38,6 +39,16 @@ def tolerance_obstacle(
             f"connector, because {TOLERANCE} is none: give {TOLERANCE}=all, with or without a dead "
             "letter queue",
         )
+
+
+def user_obstacle(key: str, urls: Iterable[str], instead: str) -> Iterator[tuple[str, str]]:
+    """Yield that an address has a user, whose place is in other keys.
+
+    >>> [text for _, text in user_obstacle("url", ["http://app:x@host"], "give it in user")]
+    ['Invalid value for configuration url: the address contains a user; give it in user']
+    """
+    if any(_USER.match(url) for url in urls):
+        yield key, f"Invalid value for configuration {key}: the address contains a user; {instead}"
 
 
 def renaming(pairs: list[str]) -> dict[str, str]:

@@ -76,15 +76,13 @@ class FileStreamSink(ConnectorClass):
 
 
 def _problems(config: ConnectorConfig) -> Iterator[tuple[str, str]]:
-    if config["file"] is None:
-        yield "file", _needed("file")
-
-
-def _needed(key: str) -> str:
-    return (
-        f"Invalid value null for configuration {key}: a connector runs in a worker, whose standard input "
-        "and output no one reads; give the path of a file"
-    )
+    if not config["file"]:
+        shown = "null" if config["file"] is None else ""
+        yield (
+            "file",
+            f"Invalid value {shown} for configuration file: a connector runs in a worker, whose standard "
+            "input and output no one reads; give the path of a file",
+        )
 
 
 def _literal(name: str) -> str:

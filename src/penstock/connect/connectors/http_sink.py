@@ -63,6 +63,11 @@ class HttpSink(MappedClass):
             if not config[key]:
                 why = f"{http_keys.AUTH} is {config[http_keys.AUTH]}, which needs it"
                 yield key, f"Invalid value for configuration {key}: {why}"
+        yield from document_keys.user_obstacle(
+            "http.api.url",
+            [config["http.api.url"]],
+            "give auth.type=BASIC with connection.user and connection.password",
+        )
         yield from document_keys.tolerance_obstacle(config, http_keys.ERRORS, ("ignore", "log"))
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:

@@ -50,11 +50,29 @@ class TableSink(MappedClass):
         """Yield what is wrong with the address, the table and the columns of the key."""
         yield from jdbc_keys.address_obstacles(config, self.user_key)
         try:
-            self.table(config)
+            self._require_table(self.table(config))
         except ValueError as error:
             key = self.places["table"]
             yield key, f"Invalid value {config[key]} for configuration {key}: {error}"
         yield from self.table_keys(config).obstacles()
+
+    def warnings(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        """Yield columns of a key that is none, too."""
+        yield from super().warnings(config)
+        keys = self.table_keys(config)
+        if keys.mode == "none" and keys.names:
+            yield (
+                keys.fields_key,
+                f"{keys.fields_key} has no effect here: {keys.mode_key} is none",
+            )
+
+    @staticmethod
+    def _require_table(table: str) -> None:
+        if table.count(".") > 1:
+            raise ValueError(
+                f"{table!r} has more than one dot, and a table is name or schema.name; name the table, "
+                "or let a RegexRouter make one name of the topic"
+            )
 
     def key_columns(self, config: ConnectorConfig) -> KeyColumns:
         """Return the columns of the key."""

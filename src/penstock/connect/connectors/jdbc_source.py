@@ -25,6 +25,10 @@ _NUMBERS = {
     "best_fit_eager_double": "best_fit",
 }
 _FOUND = "tables are looked for at each poll"
+_INITIAL = (
+    "a source begins with the first row; change its offsets (PATCH /connectors/NAME/offsets) to begin "
+    "elsewhere"
+)
 _REGEX = (
     "patterns with regular expressions have no equivalent; name the tables in table.whitelist, where "
     "* stands for any letters"
@@ -158,8 +162,8 @@ class JdbcSource(MappedClass):
         "catalog.pattern": "the database is that of the address",
         "query.suffix": "put it into the query",
         "query.masked": "give the query in `query`",
-        "timestamp.initial": "a source begins with the first row; change its offsets "
-        "(PATCH /connectors/NAME/offsets) to begin elsewhere",
+        "timestamp.initial*": _INITIAL,
+        "incrementing.initial": _INITIAL,
         "numeric.precision.mapping": "give numeric.mapping=precision_only",
         "table.names.qualify": "topics have the table's name without its schema",
         "topic.regex.renaming.*": "rename topics with a RegexRouter",
@@ -184,6 +188,22 @@ class JdbcSource(MappedClass):
                 _INCREMENTING,
                 f"Invalid value for configuration {_INCREMENTING}: name the column; it is not looked for",
             )
+
+        if config["query"] and config["table.whitelist"]:
+            yield (
+                "query",
+                "Invalid value for configuration query: it is in place of tables, and table.whitelist "
+                "has some; give one of the two",
+            )
+
+    def warnings(self, config: ConnectorConfig) -> Iterator[tuple[str, str]]:
+        """Yield columns that the mode does not use, too, and the schema of tables with a query."""
+        yield from super().warnings(config)
+        for key, word in ((_INCREMENTING, "incrementing"), (_TIMESTAMP, "timestamp")):
+            if config[key] and word not in (config["mode"] or ""):
+                yield key, f"{key} has no effect here: mode is {config['mode']}"
+        if config["query"] and config["schema.pattern"]:
+            yield "schema.pattern", "schema.pattern has no effect here: the query names its tables"
 
     def pipeline(self, config: ConnectorConfig) -> dict[str, Any]:
         """Return an import of the tables, or of the query."""

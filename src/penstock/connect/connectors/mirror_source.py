@@ -21,6 +21,7 @@ from penstock.connect.converters import find_converter
 from penstock.connect.java_client import cluster_settings
 from penstock.connect.key_reports import KeyTable
 from penstock.connect.mapped_class import MappedClass, given, only
+from penstock.connect.topic_patterns import matches_any
 from penstock.errors import ConfigError
 
 _SOURCE, _TARGET = "source.cluster.", "target.cluster."
@@ -185,13 +186,11 @@ def _are_names(topics: list[str], exclude: list[str]) -> bool:
     (True, False, False)
     """
     try:
-        out = [re.compile(each) for each in exclude]
-    except re.error:
+        return all(re.fullmatch(r"[A-Za-z0-9_-]+", topic) for topic in topics) and not any(
+            matches_any(pattern, topics) for pattern in exclude
+        )
+    except ValueError:
         return False  # the source reports what is wrong with a pattern
-    return all(
-        re.fullmatch(r"[A-Za-z0-9_-]+", topic) and not any(each.fullmatch(topic) for each in out)
-        for topic in topics
-    )
 
 
 def _keeps_bytes(name: str) -> bool:

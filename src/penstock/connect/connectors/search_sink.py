@@ -51,6 +51,11 @@ class SearchSink(MappedClass):
                 document_keys.renaming(config[key])
             except ValueError as error:
                 yield key, f"Invalid value for configuration {key}: {error}"
+        yield from document_keys.user_obstacle(
+            "connection.url",
+            config["connection.url"],
+            "give it in connection.username, and its password in connection.password",
+        )
         user, password = config["connection.username"], config["connection.password"]
         if bool(user) != bool(password):
             key = "connection.password" if user else "connection.username"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from penstock.connect.common_keys import TOPICS, TRANSFORMS
 from penstock.connect.connector_config import ConnectorConfig
+from penstock.connect.topic_patterns import routed
 from penstock.connect.transforms.plugins import find_transform
 
 TOPIC = "${topic}"
@@ -46,16 +46,16 @@ def final_topics(config: ConnectorConfig) -> list[str]:
             f"topics in 'topics', or give a name without {TOPIC}"
         )
     for name in config[TRANSFORMS] or []:
-        topics = [_routed(config, name, topic) for topic in topics]
+        topics = _routed(config, name, topics)
     return topics
 
 
-def _routed(config: ConnectorConfig, transform: str, topic: str) -> str:
+def _routed(config: ConnectorConfig, transform: str, topics: list[str]) -> list[str]:
     prefix = f"{TRANSFORMS}.{transform}."
     plugin = find_transform(config.get(f"{prefix}type") or "")
     kind = plugin.kind if plugin else ""
     if kind not in ("RegexRouter", "TimestampRouter"):
-        return topic
+        return topics
     if kind == "TimestampRouter" or config.get(f"{prefix}predicate"):
         what = (
             "depends on each record" if kind == "TimestampRouter" else "is subject to a predicate"
@@ -65,24 +65,11 @@ def _routed(config: ConnectorConfig, transform: str, topic: str) -> str:
             f"leave it out, or give a name without {TOPIC}"
         )
     try:
-        return _replaced(
-            config.get(f"{prefix}regex") or "", config.get(f"{prefix}replacement") or "", topic
+        return routed(
+            config.get(f"{prefix}regex") or "", config.get(f"{prefix}replacement") or "", topics
         )
-    except (re.error, IndexError):
+    except ValueError:
         raise ValueError(
-            f"what the transform {transform!r} makes of the topic {topic!r} is not known before it runs; "
-            f"give a name without {TOPIC}"
+            f"what the transform {transform!r} makes of the topic {topics[0]!r} is not known before it "
+            f"runs; give a name without {TOPIC}"
         ) from None
-
-
-def _replaced(regex: str, replacement: str, topic: str) -> str:
-    """Return a topic as RegexRouter renames it.
-
-    >>> _replaced("shop\\\\.(.*)", "$1_raw", "shop.orders"), _replaced("a", "b", "orders")
-    ('orders_raw', 'orders')
-    """
-    found = re.fullmatch(regex, topic)
-    if found is None:
-        return topic
-    template = re.sub(r"\$(?:(\d)|\{(\w+)\})", lambda m: rf"\g<{m[1] or m[2]}>", replacement)
-    return found.expand(template)

@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from penstock.connect.common_keys import CONNECTOR_CLASS
+from penstock.connect.config_definition import Type
+from penstock.connect.connector_class import UnknownClassError
 from penstock.errors import PenstockError
 from penstock.flows.definition.kafka_options import KafkaConnection
 from penstock.flows.definition.reading import defines_flow
@@ -20,9 +23,11 @@ _SECTIONS = {"source": "source", "decode": "decode", "sink": "sink", "dead_lette
 
 
 def secret_options(definition: Any) -> frozenset[str]:
-    """Return the names of secret options of all components that a definition names."""
+    """Return the names of secret options of all components, or of the connector, that are named."""
     if not isinstance(definition, Mapping):
         return frozenset()
+    if CONNECTOR_CLASS in definition:
+        return _of_connectors(str(definition[CONNECTOR_CLASS]))
     if defines_flow(definition):
         return _of_flows()
     found = [_options(kind, name) for kind, name in _components(definition)]
@@ -40,6 +45,18 @@ def _components(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _named(kind: str, given: Any) -> Iterator[tuple[str, str]]:
     if isinstance(given, Mapping):
         yield from ((kind, str(name)) for name in given)
+
+
+@cache
+def _of_connectors(name: str) -> frozenset[str]:
+    """Return the keys of a connector's class that are passwords, of whatever package it is."""
+    from penstock.connect.connectors import CATALOG  # noqa: PLC0415 - it loads classes of others
+
+    try:
+        keys = CATALOG.find(name).keys
+    except UnknownClassError:
+        return frozenset()
+    return frozenset(key.name for key in keys if key.type is Type.PASSWORD)
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.roles import Access, Role
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import Desired, RunRow
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError
 from penstock.server.caller import caller, require
 from penstock.server.connect import (
     connector_changes,
@@ -92,8 +93,13 @@ class Call:
 
 
 def root(call: Call) -> Reply:
-    """Return the release, and the cluster that connectors work with."""
-    cluster = call.clusters.id_of(call.find_connection())
+    """Return the release, and the cluster that connectors work with: empty while it is not known.
+
+    Clients ask for the release before anything else; what needs the cluster reports that there is none.
+    """
+    cluster = ""
+    with suppress(ConfigError):
+        cluster = call.clusters.id_of(call.find_connection())
     return Reply(body={"version": VERSION, "commit": _COMMIT, "kafka_cluster_id": cluster})
 
 
@@ -306,9 +312,8 @@ def plugin_keys(call: Call, plugin: str) -> Reply:
 def validate_plugin(call: Call, plugin: str) -> Reply:
     """Check a configuration without storing it."""
     warned, worker = call.flag("warnings"), call.defaults.converters
-    checked = plugin_replies.validated(
-        call.catalog, plugin, call.body, worker, with_warnings=warned
-    )
+    body = connector_changes.unmasked(call.connectors, call.body)
+    checked = plugin_replies.validated(call.catalog, plugin, body, worker, with_warnings=warned)
     return Reply(body=with_converters(checked, worker))
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.config.secrets import MASK, mask_mapping
 from penstock.connect.common_keys import CONNECTOR_CLASS, NAME, TASKS_MAX
 from penstock.connect.config_definition import trimmed
 from penstock.connect.connector_class import UnknownClassError
 from penstock.connect.validation import validate, with_name
+from penstock.control.roles import Role
 from penstock.control.store.deployments import ChangedError
 from penstock.control.store.rows import DeploymentRow, Desired
 from penstock.server.connect.connect_errors import ConnectError
@@ -79,6 +81,19 @@ def patch(connectors: ConnectorStore, name: str, body: Any) -> Connector:
     raise ConnectError(409, f"Connector {name} is changed by many requests at a time; try again")
 
 
+def unmasked(connectors: ConnectorStore, body: Any) -> Any:
+    """Return a configuration to validate, with the stored secrets of its connector in place of masks.
+
+    Clients that change a connector validate what they have read of it, which is masked.
+    """
+    if not isinstance(body, dict) or not any(MASK in str(each) for each in body.values()):
+        return body
+    row = connectors.row(str(body.get(NAME)))
+    if row is None or not connectors.access.allows(Role.OPERATOR, row.labels):
+        return body
+    return connectors.with_secrets(body, row)
+
+
 def _taken(name: str, before: DeploymentRow) -> ConnectError:
     if before.desired is Desired.DELETED:
         return ConnectError(409, f"Connector {name} is being removed; try again when it is gone")
@@ -93,7 +108,8 @@ def checked(
     A value that is as replies mask it in `before` is checked as the stored one, which it stands for.
     """
     if CONNECTOR_CLASS not in config:
-        shown = ", ".join(f"{key}={config[key]}" for key in sorted(config, key=_shown_first))
+        masked = mask_mapping(config)
+        shown = ", ".join(f"{key}={masked[key]}" for key in sorted(config, key=_shown_first))
         raise ConnectError(400, f"Connector config {{{shown}}} contains no connector type")
     try:
         complete = connectors.with_secrets(config, before)

@@ -32,6 +32,7 @@ Place = tuple[str, int]
 
 def read(connector: Connector, connection: Connection) -> dict[str, Any]:
     """Return the offsets of a connector."""
+    _require_class(connector)
     if connector.kind.kind == "sink":
         return {"offsets": _of_group(connector, connection)}
     positions = read_positions(connection, pipeline_name(connector.row.name))
@@ -56,6 +57,7 @@ def given_offsets(body: Any) -> list[Any]:
 
 def alter(connector: Connector, connection: Connection, given: list[Any], *, at_rest: bool) -> str:
     """Set offsets; null removes one."""
+    _require_class(connector)
     _require_rest(connector, at_rest=at_rest)
     for each in given:
         if not isinstance(each, dict) or each.keys() - {"partition", "offset"}:
@@ -78,6 +80,7 @@ def _positions(connector: Connector, given: Offsets) -> dict[str, dict[str, Any]
 
 def reset(connector: Connector, connection: Connection, *, at_rest: bool) -> str:
     """Remove all offsets: the connector starts over."""
+    _require_class(connector)
     _require_rest(connector, at_rest=at_rest)
     if connector.kind.kind == "sink":
         with Admin(connection) as admin:
@@ -217,6 +220,15 @@ def _whole(given: Any, what: str, limit: int) -> int:
     if int(text) < 0:
         raise ConnectError(400, f"the Kafka {what} {text} is negative; give 0 or more")
     return int(text)
+
+
+def _require_class(connector: Connector) -> None:
+    if connector.kind.kind not in ("source", "sink"):
+        raise ConnectError(
+            400,
+            f"the class {connector.kind.names[0]} of {connector.name} is not installed here, so that its "
+            "offsets are not known; install its package where the server and the workers run",
+        )
 
 
 def _require_rest(connector: Connector, *, at_rest: bool) -> None:

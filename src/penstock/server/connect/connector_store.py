@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any, ClassVar
 
 from penstock.connect.common_keys import CONNECTOR_CLASS, NAME
-from penstock.connect.connector_class import Catalog, ConnectorClass
+from penstock.connect.connector_class import Catalog, ConnectorClass, UnknownClassError
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.roles import Access, Role
@@ -178,7 +179,11 @@ class ConnectorStore:
 
     def _read(self, row: DeploymentRow) -> Connector:
         config = self.shown.config(self.store, row)
-        return Connector(row, config, self.catalog.find(config[CONNECTOR_CLASS]))
+        try:
+            kind = self.catalog.find(config[CONNECTOR_CLASS])
+        except UnknownClassError:
+            kind = _missing(config[CONNECTOR_CLASS])
+        return Connector(row, config, kind)
 
     def _audit(self, action: str, row: DeploymentRow) -> None:
         self.store.audit.add(
@@ -188,6 +193,20 @@ class ConnectorStore:
             desired=row.desired.value,
             generation=row.generation,
         )
+
+
+class _MissingClass(ConnectorClass):
+    """In place of a class whose package was removed: its connectors can be seen, stopped and deleted."""
+
+    kind: ClassVar[Any] = "unknown"
+
+    def pipeline(self, _config: ConnectorConfig) -> dict[str, Any]:
+        """Raise: nothing is known of it."""
+        raise UnknownClassError(self.names[0], [])
+
+
+def _missing(name: str) -> type[ConnectorClass]:
+    return type("MissingClass", (_MissingClass,), {"names": (name,)})
 
 
 def _as_text(config: Mapping[str, str]) -> str:

@@ -20,13 +20,17 @@ UNASSIGNED, RUNNING, PAUSED, STOPPED, FAILED, RESTARTING = (
 )
 
 
+# A list of connectors has every task of each: more than these take its memory and time, and no one reads.
+MOST_TASKS = 1000
+
+
 def task_count(connector: Connector, run: RunRow) -> int:
     """Return how many tasks a connector shows: none if it is stopped, or was paused before it ran."""
     desired = connector.row.desired
     if desired is Desired.STOPPED or (desired is Desired.PAUSED and not _has_run(run)):
         return 0
     config = ConnectorConfig(connector.config, connector.kind.definition())
-    return connector.kind().tasks(config)
+    return min(connector.kind().tasks(config), MOST_TASKS)
 
 
 def _has_run(run: RunRow) -> bool:
