@@ -18,8 +18,8 @@ from penstock.connect.connectors import CATALOG
 from penstock.connect.converters import CONVERTERS
 from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.store import ControlStore
-from penstock.server.connect import connector_offsets
 from penstock.control.store.rows import Kind
+from penstock.server.connect import connector_offsets
 from penstock.server.connect.connect_api import HEALTHY
 
 SINK = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/tmp/out.txt"}
