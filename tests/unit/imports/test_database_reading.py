@@ -23,6 +23,7 @@ from penstock.imports.database.table_range import Rows, SourceColumn
 from penstock.imports.part_task import Errand, run
 from penstock.imports.positions import Known
 from penstock.pipeline.importing import Part, Position, System, key_of
+from penstock.testing import eventually
 
 TIMESTAMP = {"mode": "timestamp", "timestamp_column": "at"}
 INCREMENTING = {"mode": "incrementing", "incrementing_column": "n"}
@@ -251,3 +252,31 @@ def test_rows_without_a_number_after_their_time_are_not_read_and_hold_nothing_up
         assert [row["name"] for row in kafka.rows] == ["b", "d", "g"]
         # There is nothing to read again and again.
         assert found.pending(kafka.known.positions) == []
+
+
+@pytest.mark.parametrize("options", [TIMESTAMP, BOTH])
+def test_a_time_in_the_future_does_not_pass_the_rows_before_it(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, options: dict[str, Any]
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, at TEXT)")
+    insert(database, [(1, "2024-01-01 00:00:00"), (2, "9999-12-31 00:00:00")])
+    with system(tmp_path, **options) as found:
+        kafka.read_all(found)
+        insert(database, [(3, "2024-01-02 00:00:00")])
+        eventually(lambda: (kafka.read_all(found), kafka.column("n"))[1] == [1, 3])
+
+
+@pytest.mark.parametrize("chunk_rows", [0, 5])
+def test_a_position_of_another_column_is_refused(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, chunk_rows: int
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, version INTEGER)")
+    insert(database, [(n, n % 3) for n in range(12)])
+    with system(tmp_path, **INCREMENTING, chunk_rows=chunk_rows) as found:
+        kafka.read_all(found)
+    other = INCREMENTING | {"incrementing_column": "version"}
+    with system(tmp_path, **other) as found:
+        with pytest.raises(ConfigError, match=r"of the columns \['n'\].* names \['version'\]"):
+            found.pending(kafka.known.positions)
+        kafka.known = Known({'{"schema":"main","table":"t"}': {"incrementing": 1}}, 1, 0)
+        assert len(found.pending(kafka.known.positions)) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -137,6 +138,11 @@ class MariaDBClient(SqlClient):
             [table.schema or self._address.database, table.name],
         )
         return int(found[0][0]) if found else 0
+
+    def now(self) -> datetime:
+        """Ask the server."""
+        ((now,),) = self.ask("SELECT UTC_TIMESTAMP(6)")
+        return datetime.fromisoformat(str(now))
 
     def plain(self, column: OrderColumn, value: Any) -> Value:
         """Return whole numbers as such, all else as text."""

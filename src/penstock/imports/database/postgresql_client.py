@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, cast
 
 import psycopg
@@ -122,6 +123,11 @@ class PostgreSQLClient(SqlClient):
         return f"{found[0][0]}/{found[0][1]}"
 
     # -- the order
+
+    def now(self) -> datetime:
+        """Ask the server."""
+        ((now,),) = self.ask("SELECT now() AT TIME ZONE 'UTC'")
+        return cast(datetime, now)
 
     def shown(self, value: str, role: str) -> str:
         """Return times with all digits, so that their texts have their order."""
