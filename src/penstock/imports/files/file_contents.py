@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import msgspec
 import pyarrow.parquet as pq
 
-from penstock.encode.json_columns_text import json_encode
+from penstock.imports.files.parquet_rows import ParquetRows
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
@@ -24,6 +24,8 @@ _LONGEST = 16 * 2**20
 # What is split and checked together stays in the processor's cache.
 _BLOCK = 2**18
 _JSON = msgspec.json.Decoder(msgspec.Raw)
+# A value may be as long as its line. The limit of the module `csv` is one for the whole process.
+csv.field_size_limit(max(_LONGEST, csv.field_size_limit()))
 
 
 Line = tuple["bytes | None", int]
@@ -61,7 +63,7 @@ def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
         is_plain = b"\r" not in b"".join(found)
-        yield Piece(found if is_plain else [line.rstrip(b"\r") for line in found], bad, end)
+        yield Piece(found if is_plain else [line.removesuffix(b"\r") for line in found], bad, end)
 
 
 def json_lines(file: Content, at: int) -> Iterator[Piece]:
@@ -141,12 +143,11 @@ def json_array(file: Content, at: int) -> Iterator[Piece]:
 def parquet_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield the rows of a Parquet file as JSON objects."""
     with file.stream() as stream, pq.ParquetFile(stream) as table:
-        end = 0
+        end, rows = 0, ParquetRows(table.schema_arrow)
         for batch in table.iter_batches(_AT_ONCE):
             start, end = end, end + batch.num_rows
             if end > at:
-                rows = batch.slice(max(0, at - start)).to_struct_array()
-                yield Piece(json_encode(rows.type)(rows).to_pylist(), [], end)
+                yield Piece(*rows.records(batch.slice(max(0, at - start)), file.path), end)
 
 
 def whole_file(file: Content, at: int) -> Iterator[Piece]:
