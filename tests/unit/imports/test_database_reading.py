@@ -14,7 +14,7 @@ import pytest
 
 from penstock import Connection
 from penstock.encode.format_options import JSON_FORMAT
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, TransientError
 from penstock.imports import part_opening, part_task
 from penstock.imports.database import sqlite_client
 from penstock.imports.database.database_import import DatabaseImport
@@ -22,7 +22,7 @@ from penstock.imports.database.record_building import RecordBuilder
 from penstock.imports.database.table_range import Rows, SourceColumn
 from penstock.imports.part_task import Errand, run
 from penstock.imports.positions import Known
-from penstock.pipeline.importing import Part, Position, System, key_of
+from penstock.pipeline.importing import Part, Portion, Position, System, key_of
 from penstock.testing import eventually
 
 TIMESTAMP = {"mode": "timestamp", "timestamp_column": "at"}
@@ -280,3 +280,35 @@ def test_a_position_of_another_column_is_refused(
             found.pending(kafka.known.positions)
         kafka.known = Known({'{"schema":"main","table":"t"}': {"incrementing": 1}}, 1, 0)
         assert len(found.pending(kafka.known.positions)) == 1
+
+
+@pytest.mark.parametrize("chunk_rows", [0, 5])
+def test_a_null_in_a_primary_key_of_sqlite_loses_no_row(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, chunk_rows: int
+) -> None:
+    database.execute("CREATE TABLE t (a INTEGER, b TEXT, n INTEGER, PRIMARY KEY (a, b))")
+    insert(database, [(n // 4 or None, None if n % 3 == 0 else str(n), n) for n in range(24)])
+    with system(tmp_path, mode="bulk", chunk_rows=chunk_rows) as found:
+        for _ in range(3):
+            kafka.read_all(found, 5)
+
+    assert sorted(kafka.column("n")) == [*range(24)]
+
+
+def test_a_column_that_is_dropped_while_rows_are_read_is_not_its_name(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, name TEXT)")
+    insert(database, [(n, "x") for n in range(4)])
+    with system(tmp_path, **INCREMENTING) as found:
+        (part,) = found.pending({})
+        with part.open(None) as reader:
+            first = [json.loads(each) for each in _values(reader.take(2))]
+            database.execute("ALTER TABLE t RENAME COLUMN name TO title")
+            with pytest.raises(TransientError, match="the columns changed"):
+                _values(reader.take(2))
+    assert first == [{"n": 0, "name": "x"}, {"n": 1, "name": "x"}]
+
+
+def _values(taken: Iterator[Portion]) -> list[bytes]:
+    return [each for portion in taken for each in portion.records.column("value").to_pylist()]

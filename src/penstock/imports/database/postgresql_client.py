@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -218,7 +219,13 @@ class PostgreSQLClient(SqlClient):
 
 
 def _parsed(chunk: bytes, names: list[str]) -> pa.Table:
-    """Return columns of texts; what is empty without quotes is a null."""
+    """Return columns of texts; what is empty without quotes is a null.
+
+    >>> _parsed("\\ufeffa,\\n".encode(), ["b", "c"]).to_pylist()
+    [{'b': '\\ufeffa', 'c': None}]
+    """
+    if chunk.startswith(BOM_UTF8):  # of the first value: Arrow would leave it out
+        chunk = BOM_UTF8 + chunk
     return pacsv.read_csv(
         pa.BufferReader(chunk),
         pacsv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names),
