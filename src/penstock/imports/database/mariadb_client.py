@@ -153,7 +153,11 @@ class MariaDBClient(SqlClient):
     ) -> Iterator[Rows]:
         """Fetch the rows of a statement many at a time; they wait on the server."""
         where, values = self.condition(span)
-        wanted = [self.dialect.name(each.name) for each in columns]
+        # The text of a FLOAT has six digits; as a DOUBLE it has all.
+        wanted = [
+            self.dialect.name(each.name) + (" + 0e0" if pa.types.is_float32(each.type) else "")
+            for each in columns
+        ]
         wanted += self.shown_order(span)
         statement = (
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
