@@ -124,6 +124,38 @@ def test_an_infinite_time_does_not_end_the_import(postgres: Postgres, table: str
             assert position["timestamp"] == "2024-01-01 00:00:00.000000"
 
 
+KEYS = {
+    "varchar(9)": "n",
+    "char(5)": "n",
+    "uuid": "lpad(n::text, 32, '0')::uuid",
+    "date": "date '2024-01-01' + n::int",
+    "timestamptz": "timestamptz '2024-01-01' + n * interval '1 day'",
+    "numeric": "n / 4.0",
+    "bigint": "n",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_pages_by_a_key_of_every_type(postgres: Postgres, table: str, kind: str) -> None:
+    with postgres.connect() as session:
+        session.execute(f"CREATE TABLE {table} (k {kind}, b varchar, n int, PRIMARY KEY (k, b))")
+        session.execute(
+            f"INSERT INTO {table} SELECT {KEYS[kind]}, b, n FROM generate_series(1, 30) n, "
+            "(VALUES ('x'), ('Y')) AS v(b)"
+        )
+    with of_postgres(postgres, tables=table, mode="bulk", max_records=7) as rounds:
+        assert rounds.run() == 60
+        assert sorted(rounds.column("n")) == sorted([*range(1, 31)] * 2)
+        assert len({(row["k"], row["b"]) for row in rounds.rows}) == 60
+        assert rounds.transactions > 8
+
+
+def test_a_query_may_end_with_a_comment(postgres: Postgres) -> None:
+    query = "SELECT 1 AS id -- all of them"
+    with of_postgres(postgres, query=query, mode="bulk", topic="rows") as rounds:
+        assert rounds.run() == 1
+
+
 def test_keys_of_several_columns_other_formats_and_a_column_as_key(
     postgres: Postgres, table: str
 ) -> None:

@@ -132,8 +132,12 @@ class SqlClient(DatabaseClient):
         return value
 
     def shown_order(self, span: Range) -> list[str]:
-        """Return the expressions for the order's columns."""
-        return [self.shown(self.dialect.name(column.name), column.role) for column in span.order]
+        """Return the expressions for the order's columns.
+
+        Each has a name of its own: ORDER BY would take it for the column that it shows.
+        """
+        names = [(self.dialect.name(column.name), column.role) for column in span.order]
+        return [f"{self.shown(*each)} AS _penstock_{at}" for at, each in enumerate(names)]
 
     def plain(self, column: OrderColumn, value: Any) -> Value:  # noqa: ARG002
         """Return what `shown` gave, as positions have it."""
@@ -147,7 +151,8 @@ class SqlClient(DatabaseClient):
         """Return what stands after FROM."""
         if relation.table:
             return self.dialect.table(relation.table)
-        return f"({(relation.query or '').replace('%', self.percent)}) AS penstock_rows"
+        # A query may end with a comment.
+        return f"({(relation.query or '').replace('%', self.percent)}\n) AS penstock_rows"
 
     def newest(
         self, relation: Relation, column: OrderColumn, upto: Value | None = None

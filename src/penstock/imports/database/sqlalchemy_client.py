@@ -188,7 +188,7 @@ class SQLAlchemyClient(DatabaseClient):
             origin: Any = sa.table(relation.table.name, schema=self._schema(relation.table))
         else:
             text = (relation.query or "").replace(":", r"\:")
-            origin = sa.text(f"({text}) penstock_rows")
+            origin = sa.text(f"({text}\n) penstock_rows")
         return sa.select(sa.text("*")).select_from(origin)
 
     def _ranged(
