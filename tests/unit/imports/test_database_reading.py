@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from penstock import Connection
 from penstock.encode.format_options import JSON_FORMAT
 from penstock.errors import ConfigError, TransientError
 from penstock.imports import part_opening, part_task
-from penstock.imports.database import sqlite_client
+from penstock.imports.database import database_system, sqlite_client
 from penstock.imports.database.database_import import DatabaseImport
 from penstock.imports.database.record_building import RecordBuilder
 from penstock.imports.database.table_range import Rows, SourceColumn
@@ -312,3 +313,41 @@ def test_a_column_that_is_dropped_while_rows_are_read_is_not_its_name(
 
 def _values(taken: Iterator[Portion]) -> list[bytes]:
     return [each for portion in taken for each in portion.records.column("value").to_pylist()]
+
+
+def test_a_table_that_begins_again_is_reported(
+    tmp_path: Path,
+    database: sqlite3.Connection,
+    kafka: Committed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[dict[str, Any]] = []
+    log = SimpleNamespace(warning=lambda event, **more: reported.append({"event": event, **more}))
+    monkeypatch.setattr(database_system, "log", log)
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+    insert(database, [(n,) for n in range(1, 6)])
+    with system(tmp_path, **INCREMENTING) as found:
+        kafka.read_all(found)
+        assert reported == []
+        database.execute("DELETE FROM t WHERE n > 2")
+        for _ in range(2):
+            assert found.pending(kafka.known.positions) == []
+    event = "import_position_after_newest_row"
+    table = "the table 'main.t'"
+    assert reported == [{"event": event, "relation": table, "position": 5, "newest": 2}]
+
+
+def test_tables_whose_names_become_one_topic_are_refused(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    for name in ("order lines", "order-lines"):
+        database.execute(f'CREATE TABLE "{name}" (n INTEGER PRIMARY KEY)')
+        database.execute(f'INSERT INTO "{name}" VALUES (1)')
+    options = {"tables": ["order*"], "topic": "shop.{table}", **INCREMENTING}
+    with (
+        system(tmp_path, **options) as found,
+        pytest.raises(
+            ConfigError, match=r"'shop.order lines' and 'shop.order-lines' would go into"
+        ),
+    ):
+        found.pending({})

@@ -24,7 +24,7 @@ from penstock.imports.database.database_part import (
     require_columns,
 )
 from penstock.imports.database.future_times import allowed_ahead, limit_of
-from penstock.imports.database.horizon import Horizon
+from penstock.imports.database.horizon import Horizon, is_greater
 from penstock.imports.database.row_readers import SERVER, key_order, values_of
 from penstock.imports.database.snapshot_plan import SnapshotPlan, chunks_of
 from penstock.imports.database.table_range import (
@@ -34,6 +34,7 @@ from penstock.imports.database.table_range import (
     Range,
     Relation,
     Value,
+    Values,
 )
 from penstock.pipeline.importing import Part, Position, System, key_of
 from penstock.sinks.database.database_api import Table
@@ -69,8 +70,10 @@ class DatabaseSystem(System):
         self._server: str | None = None
         self._client: DatabaseClient | None = None
         self._horizons: dict[Relation, Horizon] = {}
-        # How much later than the clock times may be, and the tables with later ones that were reported.
+        self._newest: dict[Relation, Value | None] = {}
+        # How much later than the clock times may be.
         self._ahead: dict[Relation, timedelta] = {}
+        # The tables of whose values something was reported that prevents rows from being read.
         self._reported: set[Relation] = set()
         # Bulk: the number of the load of each table, and since when it is finished.
         self._loads: dict[Relation, int] = {}
@@ -116,6 +119,7 @@ class DatabaseSystem(System):
         order, position = self._reading.order, positions.get(key_of(place_of(relation)))
         self._require_own_server(relation, position)
         after = values_of(order, position)
+        self._report_renumbered(relation, after)
         if chunks := self._chunks(relation, positions):
             return chunks
         safe = self._horizons[relation].safe
@@ -214,9 +218,26 @@ class DatabaseSystem(System):
         newest = {each: client.newest(each, column) for each in relations}
         if column.role == TIMESTAMP:
             newest = self._without_future(client, newest)
+        self._newest = newest
         for relation in relations:
             self._horizons[relation].note(newest[relation], time.monotonic())
         self._advance(client, relations)
+
+    def _report_renumbered(self, relation: Relation, after: Values | None) -> None:
+        """Log a position that is after all rows: those of a table that begins again are not read."""
+        newest = self._newest.get(relation)
+        if self._reading.order[0].role != INCREMENTING or after is None or newest is None:
+            return
+        if not is_greater(after[0], newest):
+            self._reported.discard(relation)
+        elif relation not in self._reported:
+            self._reported.add(relation)
+            log.warning(
+                "import_position_after_newest_row",
+                relation=str(relation),
+                position=after[0],
+                newest=newest,
+            )
 
     def _without_future(
         self, client: DatabaseClient, newest: Mapping[Relation, Value | None]
