@@ -211,7 +211,7 @@ class DatabaseImport(Import):
             if (other := asked.setdefault(made, wanted)) != wanted:
                 raise ConfigError(
                     f"the tables of {other!r} and {wanted!r} would go into one topic, {made!r}: a "
-                    "topic has letters, digits, dots, dashes and underscores only; import one of them with a "
+                    "topic has only letters, digits, dots, dashes and underscores; import one with a "
                     "pipeline of its own"
                 )
             return made
