@@ -71,12 +71,18 @@ POSTGRES = [
     ("boolean[]", "'{t,f}'", [True, False]),
     ("bytea[]", "ARRAY['\\xff'::bytea]", ["/w=="]),
     ("int4range", "'[1,5)'", "[1,5)"),
+    ("int4range[]", "ARRAY['[1,5)'::int4range, NULL]", ["[1,5)", None]),
+    ("interval[]", "ARRAY['1 day 2 hours'::interval]", ["P1DT2H"]),
+    ("penstock_mood[]", "'{ok,sad}'", ["ok", "sad"]),
+    ("int2vector", "'1 2'", "1 2"),
 ]  # fmt: skip
 
 
 def test_every_type_of_postgresql_is_exact(postgres: Postgres, table: str) -> None:
     columns = ", ".join(f"c{at} {kind}" for at, (kind, _, _) in enumerate(POSTGRES))
     with postgres.connect() as session:
+        session.execute("DROP TYPE IF EXISTS penstock_mood CASCADE")
+        session.execute("CREATE TYPE penstock_mood AS ENUM ('sad', 'ok')")
         session.execute(f"CREATE TABLE {table} (id serial, {columns})")
         values = ", ".join(value for _, value, _ in POSTGRES)
         session.execute(f"INSERT INTO {table} VALUES (1, {values})")

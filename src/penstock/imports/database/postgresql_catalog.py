@@ -8,6 +8,9 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspna
 ORDER BY 1, 2
 """
 
+# Arrays, with the types of their elements.
+ARRAYS = "SELECT typarray, oid FROM pg_type WHERE typarray = ANY(%s::oid[])"
+
 PRIMARY_KEY = """
 SELECT a.attname FROM pg_index i
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)

@@ -17,7 +17,7 @@ from penstock.errors import ConfigError, TransientError
 from penstock.imports.database import postgresql_catalog as catalog
 from penstock.imports.database.database_client import SOURCE, PercentDialect, SqlClient
 from penstock.imports.database.postgresql_copy import copied
-from penstock.imports.database.postgresql_types import declared, expression
+from penstock.imports.database.postgresql_types import KNOWN, declared, expression
 from penstock.imports.database.table_range import (
     INCREMENTING,
     KEY,
@@ -103,7 +103,9 @@ class PostgreSQLClient(SqlClient):
         with self._translated():
             cursor = self._connection.execute(cast(Any, statement), ())
             described = cursor.description or []
-        return [text_column(column.name, declared(column)) for column in described]
+        others = {column.type_code for column in described} - KNOWN
+        arrays = dict(self.ask(catalog.ARRAYS, [sorted(others)])) if others else {}
+        return [text_column(column.name, declared(column, arrays)) for column in described]
 
     def primary_key(self, table: Table) -> tuple[str, ...]:
         """Ask the catalog."""
