@@ -665,3 +665,20 @@ def test_a_new_file_with_the_number_and_the_content_of_a_removed_one_is_read(
     files.write("order-2.csv", "id\n1\n", age=30)
     assert files.round() == [b"id", b"1"]
     assert files.round() == []
+
+
+@pytest.mark.parametrize(
+    ("format", "text"), [("json_lines", '{"n":1}\n{"n":2}\n'), ("json_array", '[{"n":1},{"n":2}]')]
+)
+def test_a_byte_order_mark_is_no_part_of_a_document(tmp_path: Path, format: str, text: str) -> None:
+    files = Import(tmp_path, format=format, quiet=0)
+    (tmp_path / "a.json").write_text(text, encoding="utf-8-sig")
+    assert files.round() == [b'{"n":1}', b'{"n":2}']
+    assert files.bad == []
+
+
+def test_a_bad_row_of_csv_is_as_it_is_in_the_file(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv")
+    files.write("a.csv", 'id,text\n1,"a, b",c\n2,"x\ny",z\n3,d\n')
+    assert [json.loads(row) for row in files.round()] == [{"id": "3", "text": "d"}]
+    assert [each.value for each in files.bad] == [b'1,"a, b",c', b'2,"x\ny",z']

@@ -6,6 +6,7 @@ Each form yields pieces: values, bad records, and where the piece ends (in bytes
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -68,7 +69,11 @@ def lines(file: Content, at: int) -> Iterator[Piece]:
 
 def json_lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
+    is_first = at == 0
     for found, bad, end in _lines(file, at):
+        if is_first and found:
+            found[0] = found[0].removeprefix(BOM_UTF8)
+            is_first = False
         if _are_documents(found):
             yield Piece(found, bad, end)
             continue
@@ -113,15 +118,16 @@ def csv_rows(file: Content, at: int) -> Iterator[Piece]:
     with file.stream() as stream:
         _skip(stream, at)
         rows = Rows(file, stream, at)
-        while found := [*islice(rows, _AT_ONCE)]:
+        while found := [(row, rows.lines) for row in islice(rows, _AT_ONCE)]:
             values, bad = [], []
-            for row in found:
+            for row, row_lines in found:
                 if isinstance(row, BadRecord):
                     bad.append(row)
                 elif header is None or len(row) != len(header):
                     wanted = len(header or ())
                     text = f"{file.path}: a row of {len(row)} values, and the header has {wanted}"
-                    bad += [BadRecord(",".join(row).encode(), text)] if row else []
+                    given = b"".join(line or b"" for line, _ in row_lines).rstrip(b"\r\n")
+                    bad += [BadRecord(given, text)] if row else []
                 else:
                     values.append(msgspec.json.encode(dict(zip(header, row, strict=True))))
             yield Piece(values, bad, rows.end)
@@ -129,7 +135,7 @@ def csv_rows(file: Content, at: int) -> Iterator[Piece]:
 
 def json_array(file: Content, at: int) -> Iterator[Piece]:
     """Yield the elements of one array; the file is read as a whole."""
-    data = _whole(file)
+    data = _whole(file).removeprefix(BOM_UTF8)
     try:
         data.decode()
         elements = msgspec.json.decode(data, type=list[msgspec.Raw])
@@ -188,6 +194,8 @@ class Rows(Iterator["list[str] | BadRecord"]):
         self._lines = CompleteLines(file, stream, file.complete)
         self._again: deque[Line] = deque()
         self._row: list[Line] = []
+        # Those of the row that was read last, as they are in the file.
+        self.lines: list[Line] = []
         self._exhausted = False
         self._reader = csv.reader(self._feed(), strict=True)
 
@@ -207,7 +215,7 @@ class Rows(Iterator["list[str] | BadRecord"]):
         try:
             row: list[str] | BadRecord = next(self._reader)
             self.end += sum(size for _, size in self._row)
-            self._row = []
+            self.lines, self._row = self._row, []
         except (csv.Error, UnicodeDecodeError) as error:
             if self._exhausted and self._lines.is_cut_off:
                 raise StopIteration from None
