@@ -351,3 +351,15 @@ def test_tables_whose_names_become_one_topic_are_refused(
         ),
     ):
         found.pending({})
+
+
+def test_a_position_without_a_value_is_refused(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+    insert(database, [(1,)])
+    with (
+        system(tmp_path, **INCREMENTING) as found,
+        pytest.raises(ConfigError, match="is not one: no row comes after a value that is not"),
+    ):
+        found.pending({'{"schema":"main","table":"t"}': {"incrementing": None}})

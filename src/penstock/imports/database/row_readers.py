@@ -183,4 +183,10 @@ def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values
         )
     if plan:  # all chunks are read: what comes next is after the horizon
         return (plan.upto,) if plan.upto is not None else None
-    return tuple(position[role] for role in roles)
+    values = tuple(position[role] for role in roles)
+    if not all(isinstance(value, (int, float, str)) for value in values):
+        raise ConfigError(
+            f"the position {position} is not one: no row comes after a value that is not a number or a text; "
+            "set another one, or reset it to read from the start"
+        )
+    return values
