@@ -360,6 +360,6 @@ def test_a_position_without_a_value_is_refused(
     insert(database, [(1,)])
     with (
         system(tmp_path, **INCREMENTING) as found,
-        pytest.raises(ConfigError, match="is not one: no row comes after a value that is not"),
+        pytest.raises(ConfigError, match="is not one: no row comes after a value that is no"),
     ):
         found.pending({'{"schema":"main","table":"t"}': {"incrementing": None}})

@@ -186,7 +186,7 @@ def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values
     values = tuple(position[role] for role in roles)
     if not all(isinstance(value, (int, float, str)) for value in values):
         raise ConfigError(
-            f"the position {position} is not one: no row comes after a value that is not a number or a text; "
+            f"the position {position} is not one: no row comes after a value that is no number or text; "
             "set another one, or reset it to read from the start"
         )
     return values
