@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
@@ -30,6 +31,8 @@ _LARGEST_BATCH = 1_000_000
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
 _LETTER, _TEXT = 500_000, 10_000
+# The lengths of a header's key and value, in bytes.
+_AROUND_HEADER = 10
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -172,14 +175,26 @@ def fitting(taken: Portion, largest: int) -> Portion:
 
 
 def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:
-    """Return the bytes of each record, key and value."""
+    """Return the bytes of each record: key, value and headers."""
     if isinstance(records, PlainRecords):
         return records.sizes()
     sizes = pc.binary_length(records["value"]).fill_null(0)
     if "key" in records.schema.names:
         sizes = pc.add(sizes, pc.binary_length(records["key"]).fill_null(0))
+    if "headers" in records.schema.names:
+        sizes = pc.add(sizes, pa.array(_header_sizes(records["headers"])))
     found: list[int] = sizes.to_pylist()
     return found
+
+
+def _header_sizes(headers: pa.Array) -> Any:
+    """Return the bytes of the headers of each record, with those that Kafka adds."""
+    pairs = pc.list_flatten(headers)
+    lengths = (pc.binary_length(pc.struct_field(pairs, name)) for name in ("key", "value"))
+    added = pa.scalar(_AROUND_HEADER, pa.int32())
+    sizes = pc.add(pc.add(*(pc.fill_null(each, 0) for each in lengths)), added)
+    records = pc.list_parent_indices(headers).to_numpy()
+    return np.bincount(records, sizes.to_numpy(), len(headers)).astype(np.int64)
 
 
 def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:

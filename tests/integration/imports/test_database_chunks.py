@@ -184,7 +184,11 @@ def test_a_position_of_another_server_is_refused(postgres: Postgres, unique: str
             # An operator says that it is a copy: without the server, the position holds.
             rounds.positions = {key: {"incrementing": 4} for key in positions}
             assert rounds.run() == 6
-            assert set(next(iter(rounds.positions.values()))) == {"incrementing", "server"}
+            assert set(next(iter(rounds.positions.values()))) == {
+                "incrementing",
+                "columns",
+                "server",
+            }
             rounds.positions = {key: {"incrementing": 4} for key in positions}
             (part,) = rounds.system.pending(rounds.positions)
             object.__setattr__(part, "server", "of the driver")

@@ -129,6 +129,27 @@ def test_a_transaction_that_only_took_a_number_or_was_prepared_is_seen(unique: s
             assert client.running(relation, column) == frozenset()
 
 
+def test_a_number_of_a_sequence_that_no_default_names_is_waited_for(
+    postgres: Postgres, table: str
+) -> None:
+    own = f"{table}_own"
+    options = options_of(postgres, own)
+    with psycopg.connect(postgres.dsn()) as late, postgres.connect() as quick:
+        quick.execute(f"CREATE SEQUENCE {own}_ids")
+        quick.execute(f"CREATE TABLE {own} (id bigint PRIMARY KEY, n text)")
+        with Rounds(**options, **MODES[0]) as rounds:
+            quick.execute(f"INSERT INTO {own} VALUES (nextval('{own}_ids'), 'first')")
+            assert rounds.run() == 1
+            ((number,),) = late.execute(f"SELECT nextval('{own}_ids')").fetchall()
+            quick.execute(f"INSERT INTO {own} VALUES (nextval('{own}_ids'), 'quick')")
+            assert rounds.run() == 0
+            late.execute(f"INSERT INTO {own} VALUES ({number}, 'late')")
+            late.commit()
+            assert rounds.run() == 2
+            assert rounds.column("n") == ["first", "late", "quick"]
+        quick.execute(f"DROP TABLE {own}; DROP SEQUENCE {own}_ids")
+
+
 def test_numbers_that_sessions_take_in_advance_are_refused(postgres: Postgres, table: str) -> None:
     with postgres.connect() as session:
         session.execute(f"ALTER SEQUENCE {table}_id_seq CACHE 20")

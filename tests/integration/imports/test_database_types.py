@@ -71,12 +71,18 @@ POSTGRES = [
     ("boolean[]", "'{t,f}'", [True, False]),
     ("bytea[]", "ARRAY['\\xff'::bytea]", ["/w=="]),
     ("int4range", "'[1,5)'", "[1,5)"),
+    ("int4range[]", "ARRAY['[1,5)'::int4range, NULL]", ["[1,5)", None]),
+    ("interval[]", "ARRAY['1 day 2 hours'::interval]", ["P1DT2H"]),
+    ("penstock_mood[]", "'{ok,sad}'", ["ok", "sad"]),
+    ("int2vector", "'1 2'", "1 2"),
 ]  # fmt: skip
 
 
 def test_every_type_of_postgresql_is_exact(postgres: Postgres, table: str) -> None:
     columns = ", ".join(f"c{at} {kind}" for at, (kind, _, _) in enumerate(POSTGRES))
     with postgres.connect() as session:
+        session.execute("DROP TYPE IF EXISTS penstock_mood CASCADE")
+        session.execute("CREATE TYPE penstock_mood AS ENUM ('sad', 'ok')")
         session.execute(f"CREATE TABLE {table} (id serial, {columns})")
         values = ", ".join(value for _, value, _ in POSTGRES)
         session.execute(f"INSERT INTO {table} VALUES (1, {values})")
@@ -122,6 +128,38 @@ def test_an_infinite_time_does_not_end_the_import(postgres: Postgres, table: str
             assert rounds.run() == 1
             (position,) = rounds.positions.values()
             assert position["timestamp"] == "2024-01-01 00:00:00.000000"
+
+
+KEYS = {
+    "varchar(9)": "n",
+    "char(5)": "n",
+    "uuid": "lpad(n::text, 32, '0')::uuid",
+    "date": "date '2024-01-01' + n::int",
+    "timestamptz": "timestamptz '2024-01-01' + n * interval '1 day'",
+    "numeric": "n / 4.0",
+    "bigint": "n",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_pages_by_a_key_of_every_type(postgres: Postgres, table: str, kind: str) -> None:
+    with postgres.connect() as session:
+        session.execute(f"CREATE TABLE {table} (k {kind}, b varchar, n int, PRIMARY KEY (k, b))")
+        session.execute(
+            f"INSERT INTO {table} SELECT {KEYS[kind]}, b, n FROM generate_series(1, 30) n, "
+            "(VALUES ('x'), ('Y')) AS v(b)"
+        )
+    with of_postgres(postgres, tables=table, mode="bulk", max_records=7) as rounds:
+        assert rounds.run() == 60
+        assert sorted(rounds.column("n")) == sorted([*range(1, 31)] * 2)
+        assert len({(row["k"], row["b"]) for row in rounds.rows}) == 60
+        assert rounds.transactions > 8
+
+
+def test_a_query_may_end_with_a_comment(postgres: Postgres) -> None:
+    query = "SELECT 1 AS id -- all of them"
+    with of_postgres(postgres, query=query, mode="bulk", topic="rows") as rounds:
+        assert rounds.run() == 1
 
 
 def test_keys_of_several_columns_other_formats_and_a_column_as_key(
@@ -185,6 +223,8 @@ def test_every_type_of_mariadb_is_exact(mariadb: MariaDb, unique: str) -> None:
         ("DECIMAL(30, 10)", "1.0000000001", "1.0000000001"),
         ("DECIMAL(5, 0) UNSIGNED", "77", "77"),
         ("DOUBLE", 0.1, 0.1),
+        ("FLOAT", 16777215, 16777215),
+        ("FLOAT NULL", 0.123456789, 0.12345679),
         ("DATE", "2024-02-29", "2024-02-29"),
         ("DATETIME(6)", "2024-01-01 12:00:00.123456", "2024-01-01T12:00:00.123456"),
         ("TIMESTAMP NULL", "2024-01-01 12:00:00", "2024-01-01T12:00:00.000000Z"),

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numpy import float32
 from pydantic import ValidationError
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.engine import CursorResult
 from tests.integration.sinks.databases import DatabaseTable, database_table
 
 import penstock
@@ -250,3 +253,59 @@ def test_tombstones_delete_and_coordinates_are_keys(
     )  # fmt: skip
     found = db.ask(f"SELECT kafka_topic, kafka_offset, n FROM {table} ORDER BY kafka_offset")
     assert found == [(unique, 0, 1), (unique, 1, 2), (unique, 2, 3), (unique, 3, None)]
+
+
+def test_a_delete_needs_no_values_in_columns_that_must_have_one(db: DatabaseTable) -> None:
+    db.ask(
+        "CREATE TABLE {t} (id int PRIMARY KEY, name VARCHAR(9) NOT NULL, n bigint NOT NULL UNIQUE)"
+    )
+    writer = db.prepared(GONE, mode="upsert", key="id", delete_when="gone")
+    writer.write(db.batch(GONE, [(1, "a", 1, False), (2, "b", 2, False)]))
+    writer.write(db.batch(GONE, [(1, None, None, True), (3, None, None, True)], 1))
+    assert rows_in(db) == [(2, "b", 2)]
+    for at, mode in enumerate(("upsert", "update"), 2):
+        writer = db.prepared(GONE, mode=mode, key="id", delete_when="gone")
+        with pytest.raises(RefusedError):
+            writer.write(db.batch(GONE, [(2, None, 2, False)], at))
+    assert rows_in(db) == [(2, "b", 2)]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "update"])
+def test_a_row_without_a_value_in_its_key_is_refused(db: DatabaseTable, mode: str) -> None:
+    db.ask("CREATE TABLE {t} (id int, name VARCHAR(9), n bigint, UNIQUE (id, name))")
+    writer = db.prepared(GONE, mode=mode, key=["id", "name"], delete_when="gone")
+    for batch, row in enumerate([(1, None, 5, False), (1, None, None, True)]):
+        with pytest.raises(RefusedError, match="null in the column 'name', which is part of the"):
+            writer.write(db.batch(GONE, [(1, "a", 1, False), row], batch))
+    assert rows_in(db) == []
+
+
+def test_floats_are_read_back_with_all_digits(db: DatabaseTable) -> None:
+    schema = "id int, r float"
+    writer = db.prepared(schema)
+    writer.write(db.batch(schema, [(1, 16777215.0), (2, 0.12345679)]))
+    found = writer.read_back(db.schema(schema)).orderBy("id").collect()
+    assert [row.r for row in found] == [16777215.0, float32(0.12345679)]
+
+
+def test_a_decimal_that_a_dialect_would_change_is_refused(spark: Any, tmp_path: Path) -> None:
+    db = database_table("dialect", None, "t", spark, tmp_path)
+    schema = "id int, exact decimal(38,18)"
+    writer = db.prepared(schema)
+    writer.write(db.batch(schema, [(1, Decimal("1.5")), (2, None)]))
+    with pytest.raises(RefusedError, match="'exact' has more digits than a floating-point"):
+        writer.write(db.batch(schema, [(3, Decimal("12345678901234567890.123456789"))], 1))
+    assert db.ask("SELECT id FROM {t} ORDER BY 1") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "update"])
+def test_a_dialect_that_does_not_count_changed_rows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(SQLiteDialect, "supports_sane_rowcount", False)
+    monkeypatch.setattr(CursorResult, "rowcount", -1)
+    db = database_table("dialect", None, "t", spark, tmp_path)
+    db.prepared(SCHEMA, mode="insert", key="id").write(db.batch(SCHEMA, [(1, "a", 1)]))
+    writer = db.prepared(SCHEMA, mode=mode, key="id")
+    writer.write(db.batch(SCHEMA, [(1, "b", 2), (2, "c", 3)], 1))
+    assert rows_in(db) == [(1, "b", 2), *([(2, "c", 3)] if mode == "upsert" else [])]

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +15,16 @@ import pytest
 
 from penstock import Connection
 from penstock.encode.format_options import JSON_FORMAT
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, TransientError
 from penstock.imports import part_opening, part_task
-from penstock.imports.database import sqlite_client
+from penstock.imports.database import database_system, sqlite_client
 from penstock.imports.database.database_import import DatabaseImport
 from penstock.imports.database.record_building import RecordBuilder
 from penstock.imports.database.table_range import Rows, SourceColumn
 from penstock.imports.part_task import Errand, run
 from penstock.imports.positions import Known
-from penstock.pipeline.importing import Part, Position, System, key_of
+from penstock.pipeline.importing import Part, Portion, Position, System, key_of
+from penstock.testing import eventually
 
 TIMESTAMP = {"mode": "timestamp", "timestamp_column": "at"}
 INCREMENTING = {"mode": "incrementing", "incrementing_column": "n"}
@@ -251,3 +253,113 @@ def test_rows_without_a_number_after_their_time_are_not_read_and_hold_nothing_up
         assert [row["name"] for row in kafka.rows] == ["b", "d", "g"]
         # There is nothing to read again and again.
         assert found.pending(kafka.known.positions) == []
+
+
+@pytest.mark.parametrize("options", [TIMESTAMP, BOTH])
+def test_a_time_in_the_future_does_not_pass_the_rows_before_it(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, options: dict[str, Any]
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, at TEXT)")
+    insert(database, [(1, "2024-01-01 00:00:00"), (2, "9999-12-31 00:00:00")])
+    with system(tmp_path, **options) as found:
+        kafka.read_all(found)
+        insert(database, [(3, "2024-01-02 00:00:00")])
+        eventually(lambda: (kafka.read_all(found), kafka.column("n"))[1] == [1, 3])
+
+
+@pytest.mark.parametrize("chunk_rows", [0, 5])
+def test_a_position_of_another_column_is_refused(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, chunk_rows: int
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, version INTEGER)")
+    insert(database, [(n, n % 3) for n in range(12)])
+    with system(tmp_path, **INCREMENTING, chunk_rows=chunk_rows) as found:
+        kafka.read_all(found)
+    other = INCREMENTING | {"incrementing_column": "version"}
+    with system(tmp_path, **other) as found:
+        with pytest.raises(ConfigError, match=r"of the columns \['n'\].* names \['version'\]"):
+            found.pending(kafka.known.positions)
+        kafka.known = Known({'{"schema":"main","table":"t"}': {"incrementing": 1}}, 1, 0)
+        assert len(found.pending(kafka.known.positions)) == 1
+
+
+@pytest.mark.parametrize("chunk_rows", [0, 5])
+def test_a_null_in_a_primary_key_of_sqlite_loses_no_row(
+    tmp_path: Path, database: sqlite3.Connection, kafka: Committed, chunk_rows: int
+) -> None:
+    database.execute("CREATE TABLE t (a INTEGER, b TEXT, n INTEGER, PRIMARY KEY (a, b))")
+    insert(database, [(n // 4 or None, None if n % 3 == 0 else str(n), n) for n in range(24)])
+    with system(tmp_path, mode="bulk", chunk_rows=chunk_rows) as found:
+        for _ in range(3):
+            kafka.read_all(found, 5)
+
+    assert sorted(kafka.column("n")) == [*range(24)]
+
+
+def test_a_column_that_is_dropped_while_rows_are_read_is_not_its_name(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, name TEXT)")
+    insert(database, [(n, "x") for n in range(4)])
+    with system(tmp_path, **INCREMENTING) as found:
+        (part,) = found.pending({})
+        with part.open(None) as reader:
+            first = [json.loads(each) for each in _values(reader.take(2))]
+            database.execute("ALTER TABLE t RENAME COLUMN name TO title")
+            with pytest.raises(TransientError, match="the columns changed"):
+                _values(reader.take(2))
+    assert first == [{"n": 0, "name": "x"}, {"n": 1, "name": "x"}]
+
+
+def _values(taken: Iterator[Portion]) -> list[bytes]:
+    return [each for portion in taken for each in portion.records.column("value").to_pylist()]
+
+
+def test_a_table_that_begins_again_is_reported(
+    tmp_path: Path,
+    database: sqlite3.Connection,
+    kafka: Committed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[dict[str, Any]] = []
+    log = SimpleNamespace(warning=lambda event, **more: reported.append({"event": event, **more}))
+    monkeypatch.setattr(database_system, "log", log)
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+    insert(database, [(n,) for n in range(1, 6)])
+    with system(tmp_path, **INCREMENTING) as found:
+        kafka.read_all(found)
+        assert reported == []
+        database.execute("DELETE FROM t WHERE n > 2")
+        for _ in range(2):
+            assert found.pending(kafka.known.positions) == []
+    event = "import_position_after_newest_row"
+    table = "the table 'main.t'"
+    assert reported == [{"event": event, "relation": table, "position": 5, "newest": 2}]
+
+
+def test_tables_whose_names_become_one_topic_are_refused(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    for name in ("order lines", "order-lines"):
+        database.execute(f'CREATE TABLE "{name}" (n INTEGER PRIMARY KEY)')
+        database.execute(f'INSERT INTO "{name}" VALUES (1)')
+    options = {"tables": ["order*"], "topic": "shop.{table}", **INCREMENTING}
+    with (
+        system(tmp_path, **options) as found,
+        pytest.raises(
+            ConfigError, match=r"'shop.order lines' and 'shop.order-lines' would go into"
+        ),
+    ):
+        found.pending({})
+
+
+def test_a_position_without_a_value_is_refused(
+    tmp_path: Path, database: sqlite3.Connection
+) -> None:
+    database.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+    insert(database, [(1,)])
+    with (
+        system(tmp_path, **INCREMENTING) as found,
+        pytest.raises(ConfigError, match="is not one: no row comes after a value that is no"),
+    ):
+        found.pending({'{"schema":"main","table":"t"}': {"incrementing": None}})

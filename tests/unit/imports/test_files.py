@@ -551,3 +551,134 @@ def test_a_folder_that_is_named_from_here_is_found_by_tasks_that_work_elsewhere(
     monkeypatch.chdir("/")
     with part.open(None) as reader:
         assert [value for each in reader.take(10) for value in each.records.values] == [b"one"]
+
+
+FORMS = {
+    "lines": (lambda tag: "".join(f"{tag}{n}\n" for n in range(9000)), "a.log"),
+    "csv": (lambda tag: "n\n" + "".join(f"{tag}{n}\n" for n in range(9000)), "a.csv"),
+    "json_lines": (lambda tag: "".join(f'"{tag}{n}"\n' for n in range(9000)), "a.json"),
+    "json_array": (lambda tag: json.dumps([f"{tag}{n}" for n in range(9000)]), "a.json"),
+}
+
+
+@pytest.mark.parametrize("format", FORMS)
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+def test_a_content_that_is_replaced_in_place_while_it_is_read_is_read_from_its_start(
+    tmp_path: Path, format: str, pieces: int
+) -> None:
+    text, name = FORMS[format]
+    files = Import(tmp_path, format=format, quiet=0)
+    files.write(name, text("old"), age=60)
+    (part,) = files.system.pending({})
+    key = key_of(part.place)
+    with part.open(None) as reader:
+        taken = reader.take(100_000)
+        before = [next(taken) for _ in range(pieces)]
+        files.write(name, text("new"), age=30)
+        found = [*before, *taken]
+    values = [value for each in found for value in each.records.values]
+    assert not any(b"new" in value for value in values)
+    assert not any(each.bad for each in found)
+    if found:
+        files.positions[key] = json.loads(json.dumps(found[-1].position))
+    again = files.round()
+    assert len(again) == 9000
+    assert all(b"new" in value for value in again)
+    assert files.round() == []
+
+
+def test_a_log_that_is_truncated_while_it_is_read_keeps_what_was_read(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    files.write("a.log", "".join(f"old{n}\n" for n in range(9000)), age=60)
+    (part,) = files.system.pending({})
+    with part.open(None) as reader:
+        taken = reader.take(100_000)
+        first = next(taken)
+        files.write("a.log", "new\n")
+        found = [first, *taken]
+    assert len(found) == 1
+    files.positions[key_of(part.place)] = json.loads(json.dumps(first.position))
+    assert files.round() == [b"new"]
+
+
+def test_parquet_of_other_programs(tmp_path: Path) -> None:
+    columns = {
+        "large": pa.array(["a", None], pa.large_string()),
+        "category": pa.array(["b", "b"]).dictionary_encode(),
+        "nothing": pa.nulls(2),
+        "time": pa.array([3_723_000_004, None], pa.time64("us")),
+        "by_number": pa.array([[(7, "x")], []], pa.map_(pa.int32(), pa.large_string())),
+        "id": pa.array([b"ab", b"cd"], pa.binary(2)),
+        "pairs": pa.array([[{"c": "x"}], []], pa.large_list(pa.struct({"c": pa.large_string()}))),
+        "took": pa.array([5, None], pa.duration("us")),
+    }
+    files = Import(tmp_path, format="parquet", quiet=0)
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    first, second = (json.loads(value) for value in files.round())
+    assert first == {
+        "large": "a", "category": "b", "nothing": None, "time": "01:02:03.000004",
+        "by_number": {"7": "x"}, "id": "YWI=", "pairs": [{"c": "x"}], "took": 5,
+    }  # fmt: skip
+    assert second["large"] is second["time"] is second["took"] is None
+
+
+def test_a_parquet_row_without_a_form_is_bad_and_the_others_are_read(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="parquet", quiet=0)
+    numbers = [1.5, float("inf"), 2.5]
+    pq.write_table(pa.table({"n": numbers}), tmp_path / "a.parquet")
+    assert files.round() == [b'{"n":1.5}', b'{"n":2.5}']
+    assert [each.error for each in files.bad] == ["a.parquet: column 'n': inf has no form in JSON"]
+    assert files.round() == []
+
+
+def test_parquet_columns_that_json_cannot_have_are_one_bad_record(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="parquet", quiet=0)
+    pq.write_table(pa.table([[1], [2]], names=["n", "n"]), tmp_path / "a.parquet")
+    assert files.round() == []
+    assert "columns with the same name: n, n" in files.bad[0].error
+    assert files.round() == []
+
+
+def test_only_the_end_of_a_line_is_cut_off(tmp_path: Path) -> None:
+    files = Import(tmp_path)
+    (tmp_path / "a.log").write_bytes(b"a\r\nb\r\r\nc\n")
+    assert files.round() == [b"a", b"b\r", b"c"]
+
+
+def test_a_long_value_of_csv_is_a_value(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv")
+    files.write("a.csv", f"id,text\n1,{'x' * 300_000}\n2,y\n")
+    found = [json.loads(value) for value in files.round()]
+    assert [len(row["text"]) for row in found] == [300_000, 1]
+    assert files.bad == []
+
+
+def test_a_new_file_with_the_number_and_the_content_of_a_removed_one_is_read(
+    tmp_path: Path,
+) -> None:
+    files = Import(tmp_path)
+    first = files.write("order-1.csv", "id\n1\n", age=60)
+    assert files.round() == [b"id", b"1"]
+    # The same number under another name, written later: as after a removal.
+    first.rename(tmp_path / "order-2.csv")
+    assert files.round() == []
+    files.write("order-2.csv", "id\n1\n", age=30)
+    assert files.round() == [b"id", b"1"]
+    assert files.round() == []
+
+
+@pytest.mark.parametrize(
+    ("format", "text"), [("json_lines", '{"n":1}\n{"n":2}\n'), ("json_array", '[{"n":1},{"n":2}]')]
+)
+def test_a_byte_order_mark_is_no_part_of_a_document(tmp_path: Path, format: str, text: str) -> None:
+    files = Import(tmp_path, format=format, quiet=0)
+    (tmp_path / "a.json").write_text(text, encoding="utf-8-sig")
+    assert files.round() == [b'{"n":1}', b'{"n":2}']
+    assert files.bad == []
+
+
+def test_a_bad_row_of_csv_is_as_it_is_in_the_file(tmp_path: Path) -> None:
+    files = Import(tmp_path, format="csv")
+    files.write("a.csv", 'id,text\n1,"a, b",c\n2,"x\ny",z\n3,d\n')
+    assert [json.loads(row) for row in files.round()] == [{"id": "3", "text": "d"}]
+    assert [each.value for each in files.bad] == [b'1,"a, b",c', b'2,"x\ny",z']

@@ -33,3 +33,18 @@ def test_headers_and_topics_stay_with_their_records() -> None:
     columns = {"value": pa.array([b"x" * 200, b"y"]), "topic": pa.array(["one", "two"])}
     found = fitting(Portion(pa.record_batch(columns), {}), 100)
     assert found.records.to_pylist() == [{"value": b"y", "topic": "two"}]
+
+
+def test_headers_are_part_of_the_size() -> None:
+    kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    large = [{"key": "k" * 30, "value": b"v" * 30}, {"key": "n", "value": None}]
+    columns = {
+        "value": pa.array([b"x" * 20, b"y" * 20, None, b"z"]),
+        "headers": pa.array([large, None, large, []], kind),
+    }
+    found = fitting(Portion(pa.record_batch(columns), {}), 80)
+    assert found.records["value"].to_pylist() == [b"y" * 20, b"z"]
+    assert [each.error.partition(",")[0] for each in found.bad] == [
+        "the record has 101 bytes",
+        "the record has 81 bytes",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from typing_extensions import Self
@@ -59,8 +60,10 @@ class DatabaseClient(ABC):
         """Return the columns of the primary key; nothing where there is none."""
 
     @abstractmethod
-    def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
-        """Return the greatest value of a column."""
+    def newest(
+        self, relation: Relation, column: OrderColumn, upto: Value | None = None
+    ) -> Value | None:
+        """Return the greatest value of a column; with `upto`, of those up to it."""
 
     @abstractmethod
     def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
@@ -83,6 +86,10 @@ class DatabaseClient(ABC):
         self, relation: Relation, columns: Sequence[SourceColumn], span: Range
     ) -> Iterator[Rows]:
         """Return the rows of a range in their order, many at a time."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC, without a zone: that of the database, where it can be asked."""
+        return datetime.now(timezone.utc).replace(tzinfo=None)
 
     def require_order(self, relation: Relation, column: OrderColumn) -> None:  # noqa: B027
         """Raise where the values of a column are not given in order."""
@@ -125,8 +132,12 @@ class SqlClient(DatabaseClient):
         return value
 
     def shown_order(self, span: Range) -> list[str]:
-        """Return the expressions for the order's columns."""
-        return [self.shown(self.dialect.name(column.name), column.role) for column in span.order]
+        """Return the expressions for the order's columns.
+
+        Each has a name of its own: ORDER BY would take it for the column that it shows.
+        """
+        names = [(self.dialect.name(column.name), column.role) for column in span.order]
+        return [f"{self.shown(*each)} AS _penstock_{at}" for at, each in enumerate(names)]
 
     def plain(self, column: OrderColumn, value: Any) -> Value:  # noqa: ARG002
         """Return what `shown` gave, as positions have it."""
@@ -140,20 +151,29 @@ class SqlClient(DatabaseClient):
         """Return what stands after FROM."""
         if relation.table:
             return self.dialect.table(relation.table)
-        return f"({(relation.query or '').replace('%', self.percent)}) AS penstock_rows"
+        # A query may end with a comment.
+        return f"({(relation.query or '').replace('%', self.percent)}\n) AS penstock_rows"
 
-    def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
+    def newest(
+        self, relation: Relation, column: OrderColumn, upto: Value | None = None
+    ) -> Value | None:
         """Ask for the greatest value: quick where an index begins with the column."""
-        return self._extreme("max", relation, column)
+        return self._extreme("max", relation, column, upto)
 
     def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the least value."""
         return self._extreme("min", relation, column)
 
-    def _extreme(self, which: str, relation: Relation, column: OrderColumn) -> Value | None:
-        asked = self.shown(f"{which}({self.dialect.name(column.name)})", column.role)
-        statement = f"SELECT {asked} FROM {self.origin(relation)} WHERE {self.finite(column)}"  # noqa: S608
-        ((value,),) = self.ask(statement)
+    def _extreme(
+        self, which: str, relation: Relation, column: OrderColumn, upto: Value | None = None
+    ) -> Value | None:
+        name = self.dialect.name(column.name)
+        asked = self.shown(f"{which}({name})", column.role)
+        where, values = self.finite(column), []
+        if upto is not None:
+            where, values = f"{where} AND {name} <= {self.mark}", [upto]
+        statement = f"SELECT {asked} FROM {self.origin(relation)} WHERE {where}"  # noqa: S608
+        ((value,),) = self.ask(statement, values)
         return None if value is None else self.plain(column, value)
 
     def about_rows(self, table: Table) -> int:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 from typing_extensions import Self
 
 from penstock.encode.format_options import JSON_FORMAT, FormatChoice
+from penstock.errors import ConfigError
 from penstock.imports.database.database_part import DatabasePart, Reading
 from penstock.imports.database.database_system import DatabaseSystem
 from penstock.imports.database.number_types import Numbers
@@ -202,8 +203,18 @@ class DatabaseImport(Import):
             self.numbers,
         )
 
+        asked: dict[str, str] = {}
+
         def topic(relation: Relation) -> str:
-            return self.topic_of(DatabasePart(relation, reading, ""))
+            part = DatabasePart(relation, reading, "")
+            made, wanted = self.topic_of(part), self.topic.format_map(part.names)
+            if (other := asked.setdefault(made, wanted)) != wanted:
+                raise ConfigError(
+                    f"the tables of {other!r} and {wanted!r} would go into one topic, {made!r}: a "
+                    "topic has only letters, digits, dots, dashes and underscores; import one with a "
+                    "pipeline of its own"
+                )
+            return made
 
         wanted = self.query if self.query is not None else self.tables
         chunk_rows = self.chunk_rows if self.tasks_max > 1 else 0

@@ -19,6 +19,7 @@ from penstock.imports.database.row_readers import (
     LoadReader,
     OpenRows,
     PlanReader,
+    columns_of,
     values_of,
 )
 from penstock.imports.database.snapshot_plan import Chunk, SnapshotPlan
@@ -154,7 +155,8 @@ class PlanPart(DatabasePart):
     def open(self, position: Position | None) -> Iterator[Reader]:
         """Connect to nothing: there is a plan, which another process may have written before."""
         is_due = (position or {}).get("load", 0) < self.load if self.load else position is None
-        written = self.plan.position | ({"load": self.load} if self.load else {})
+        own = {"load": self.load} if self.load else columns_of(self.reading.order)
+        written = self.plan.position | own
         yield PlanReader(written | ({SERVER: self.server} if self.server else {}), is_due=is_due)
 
 

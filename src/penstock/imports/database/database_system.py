@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,7 +23,8 @@ from penstock.imports.database.database_part import (
     place_of,
     require_columns,
 )
-from penstock.imports.database.horizon import Horizon
+from penstock.imports.database.future_times import allowed_ahead, limit_of
+from penstock.imports.database.horizon import Horizon, is_greater
 from penstock.imports.database.row_readers import SERVER, key_order, values_of
 from penstock.imports.database.snapshot_plan import SnapshotPlan, chunks_of
 from penstock.imports.database.table_range import (
@@ -32,6 +34,7 @@ from penstock.imports.database.table_range import (
     Range,
     Relation,
     Value,
+    Values,
 )
 from penstock.pipeline.importing import Part, Position, System, key_of
 from penstock.sinks.database.database_api import Table
@@ -67,6 +70,11 @@ class DatabaseSystem(System):
         self._server: str | None = None
         self._client: DatabaseClient | None = None
         self._horizons: dict[Relation, Horizon] = {}
+        self._newest: dict[Relation, Value | None] = {}
+        # How much later than the clock times may be.
+        self._ahead: dict[Relation, timedelta] = {}
+        # The tables of whose values something was reported that prevents rows from being read.
+        self._reported: set[Relation] = set()
         # Bulk: the number of the load of each table, and since when it is finished.
         self._loads: dict[Relation, int] = {}
         self._finished: dict[Relation, float] = {}
@@ -111,6 +119,7 @@ class DatabaseSystem(System):
         order, position = self._reading.order, positions.get(key_of(place_of(relation)))
         self._require_own_server(relation, position)
         after = values_of(order, position)
+        self._report_renumbered(relation, after)
         if chunks := self._chunks(relation, positions):
             return chunks
         safe = self._horizons[relation].safe
@@ -195,6 +204,7 @@ class DatabaseSystem(System):
                     f"'{each.role}_column' is {each.name!r}, which is {types[each.name]} in {relation}; "
                     f"allowed: {_ALLOWED[each.role]}"
                 )
+        self._ahead[relation] = allowed_ahead(types[order[0].name])
         if self._delay is None:
             client.require_order(relation, order[0])
         return Horizon(self._pause(client))
@@ -204,10 +214,48 @@ class DatabaseSystem(System):
         return max(delay, _CLOCK_TICK) if self._reading.order[0].role == TIMESTAMP else delay
 
     def _note_and_advance(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
+        column = self._reading.order[0]
+        newest = {each: client.newest(each, column) for each in relations}
+        if column.role == TIMESTAMP:
+            newest = self._without_future(client, newest)
+        self._newest = newest
         for relation in relations:
-            newest = client.newest(relation, self._reading.order[0])
-            self._horizons[relation].note(newest, time.monotonic())
+            self._horizons[relation].note(newest[relation], time.monotonic())
         self._advance(client, relations)
+
+    def _report_renumbered(self, relation: Relation, after: Values | None) -> None:
+        """Log a position that is after all rows: those of a table that begins again are not read."""
+        newest = self._newest.get(relation)
+        if self._reading.order[0].role != INCREMENTING or after is None or newest is None:
+            return
+        if not is_greater(after[0], newest):
+            self._reported.discard(relation)
+        elif relation not in self._reported:
+            self._reported.add(relation)
+            log.warning(
+                "import_position_after_newest_row",
+                relation=str(relation),
+                position=after[0],
+                newest=newest,
+            )
+
+    def _without_future(
+        self, client: DatabaseClient, newest: Mapping[Relation, Value | None]
+    ) -> dict[Relation, Value | None]:
+        """Return the newest times that have come: later ones are left until then."""
+        found, now = dict(newest), client.now()
+        for relation, value in newest.items():
+            limit = limit_of(value, now, self._ahead[relation])
+            if limit is None:
+                self._reported.discard(relation)
+                continue
+            found[relation] = client.newest(relation, self._reading.order[0], limit)
+            if relation not in self._reported:
+                self._reported.add(relation)
+                log.warning(
+                    "import_leaves_future_times", relation=str(relation), newest=value, clock=limit
+                )
+        return found
 
     def _advance(self, client: DatabaseClient, relations: Sequence[Relation]) -> None:
         for relation in relations:

@@ -57,7 +57,7 @@ class Horizon:
     def note(self, newest: Value | None, now: float) -> None:
         """Add the newest value as a candidate."""
         known = self._candidates[-1].value if self._candidates else self.safe
-        if newest is None or (known is not None and not _greater(newest, known)):
+        if newest is None or (known is not None and not is_greater(newest, known)):
             return
         self._candidates.append(_Candidate(newest, now))
         if len(self._candidates) > _MOST:
@@ -84,9 +84,9 @@ class Horizon:
     def _drop_passed(self) -> None:
         if self.safe is not None:
             safe = self.safe
-            self._candidates = [each for each in self._candidates if _greater(each.value, safe)]
+            self._candidates = [each for each in self._candidates if is_greater(each.value, safe)]
 
 
-def _greater(one: Value, other: Value) -> bool:
+def is_greater(one: Value, other: Value) -> bool:
     """Compare values of a column, which in SQLite may have values of several types: texts come last."""
     return (isinstance(one, str), one) > (isinstance(other, str), other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -138,6 +139,11 @@ class MariaDBClient(SqlClient):
         )
         return int(found[0][0]) if found else 0
 
+    def now(self) -> datetime:
+        """Ask the server."""
+        ((now,),) = self.ask("SELECT UTC_TIMESTAMP(6)")
+        return datetime.fromisoformat(str(now))
+
     def plain(self, column: OrderColumn, value: Any) -> Value:
         """Return whole numbers as such, all else as text."""
         return int(value) if column.role == INCREMENTING else str(value)
@@ -147,7 +153,11 @@ class MariaDBClient(SqlClient):
     ) -> Iterator[Rows]:
         """Fetch the rows of a statement many at a time; they wait on the server."""
         where, values = self.condition(span)
-        wanted = [self.dialect.name(each.name) for each in columns]
+        # The text of a FLOAT has six digits; as a DOUBLE it has all.
+        wanted = [
+            self.dialect.name(each.name) + (" + 0e0" if pa.types.is_float32(each.type) else "")
+            for each in columns
+        ]
         wanted += self.shown_order(span)
         statement = (
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608

@@ -8,6 +8,9 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspna
 ORDER BY 1, 2
 """
 
+# Arrays, with the types of their elements.
+ARRAYS = "SELECT typarray, oid FROM pg_type WHERE typarray = ANY(%s::oid[])"
+
 PRIMARY_KEY = """
 SELECT a.attname FROM pg_index i
 CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(number, place)
@@ -42,7 +45,8 @@ WHERE q.seqcache > 1 ORDER BY 1 LIMIT 1
 """
 )
 
-# One row with a null for a view or a foreign table: who writes the tables of it cannot be seen.
+# One row with a null for a view or a foreign table, whose writers cannot be seen, and for a table without
+# a sequence of its own: who has taken a number holds no lock on the table before the INSERT.
 WRITERS = (
     _FAMILY  # noqa: S608 - all constant
     + """
@@ -52,8 +56,9 @@ WHERE l.locktype = 'relation' AND l.granted AND l.pid IS DISTINCT FROM pg_backen
   AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
   AND l.relation IN (SELECT oid FROM family UNION SELECT oid FROM sequences)
   AND EXISTS (SELECT 1 FROM pg_class WHERE oid IN (SELECT oid FROM up) AND relkind IN ('r', 'p'))
+  AND EXISTS (SELECT 1 FROM sequences)
 UNION ALL
-SELECT NULL WHERE NOT EXISTS (
+SELECT NULL WHERE NOT EXISTS (SELECT 1 FROM sequences) OR NOT EXISTS (
   SELECT 1 FROM pg_class WHERE oid IN (SELECT oid FROM up) AND relkind IN ('r', 'p'))
 """
 )

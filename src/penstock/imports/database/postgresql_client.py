@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, cast
 
 import psycopg
@@ -15,7 +17,7 @@ from penstock.errors import ConfigError, TransientError
 from penstock.imports.database import postgresql_catalog as catalog
 from penstock.imports.database.database_client import SOURCE, PercentDialect, SqlClient
 from penstock.imports.database.postgresql_copy import copied
-from penstock.imports.database.postgresql_types import declared, expression
+from penstock.imports.database.postgresql_types import KNOWN, declared, expression
 from penstock.imports.database.table_range import (
     INCREMENTING,
     KEY,
@@ -101,7 +103,9 @@ class PostgreSQLClient(SqlClient):
         with self._translated():
             cursor = self._connection.execute(cast(Any, statement), ())
             described = cursor.description or []
-        return [text_column(column.name, declared(column)) for column in described]
+        others = {column.type_code for column in described} - KNOWN
+        arrays = dict(self.ask(catalog.ARRAYS, [sorted(others)])) if others else {}
+        return [text_column(column.name, declared(column, arrays)) for column in described]
 
     def primary_key(self, table: Table) -> tuple[str, ...]:
         """Ask the catalog."""
@@ -122,6 +126,11 @@ class PostgreSQLClient(SqlClient):
         return f"{found[0][0]}/{found[0][1]}"
 
     # -- the order
+
+    def now(self) -> datetime:
+        """Ask the server."""
+        ((now,),) = self.ask("SELECT now() AT TIME ZONE 'UTC'")
+        return cast(datetime, now)
 
     def shown(self, value: str, role: str) -> str:
         """Return times with all digits, so that their texts have their order."""
@@ -212,7 +221,13 @@ class PostgreSQLClient(SqlClient):
 
 
 def _parsed(chunk: bytes, names: list[str]) -> pa.Table:
-    """Return columns of texts; what is empty without quotes is a null."""
+    """Return columns of texts; what is empty without quotes is a null.
+
+    >>> _parsed("\\ufeffa,\\n".encode(), ["b", "c"]).to_pylist()
+    [{'b': '\\ufeffa', 'c': None}]
+    """
+    if chunk.startswith(BOM_UTF8):  # of the first value: Arrow would leave it out
+        chunk = BOM_UTF8 + chunk
     return pacsv.read_csv(
         pa.BufferReader(chunk),
         pacsv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names),

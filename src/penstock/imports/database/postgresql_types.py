@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +23,15 @@ _TYPES = {
     1114: pa.timestamp("us"),
     1184: pa.timestamp("us", "UTC"),
 }
-# Arrays of other types (of enumerations, ranges ...) are texts in PostgreSQL's own form.
+# Those of other types (enumerations, ranges ...) have to be asked for.
 _ARRAYS = {
     1000: 16, 1001: 17, 1005: 21, 1007: 23, 1016: 20, 1021: 700, 1022: 701, 1182: 1082, 1115: 1114,
     1185: 1184, 1231: _NUMERIC, 1009: 25, 1014: 1042, 1015: 1043, 2951: 2950, 199: 114, 3807: 3802,
 }  # fmt: skip
+# From char, name and text to uuid and jsonb: what is a text here and is not an array.
+_TEXTS = {18, 19, 25, 114, 142, 650, 829, 790, 869, 1042, 1043, 1083, 1186, 1266, 2950, 3802}
+KNOWN = {*_TYPES, *_ARRAYS, *_TEXTS, _NUMERIC}
+"""The types of which it is known whether they are arrays."""
 
 
 def arrow_type(oid: int, precision: int | None, scale: int | None) -> pa.DataType:
@@ -44,8 +49,10 @@ def arrow_type(oid: int, precision: int | None, scale: int | None) -> pa.DataTyp
     return _TYPES.get(oid, pa.string())
 
 
-def declared(column: Any) -> pa.DataType:
-    """Return the type of a column of psycopg's description."""
+def declared(column: Any, arrays: Mapping[int, int]) -> pa.DataType:
+    """Return the type of a column of psycopg's description; `arrays` has those that are not known."""
+    if column.type_code in arrays:
+        return pa.list_(arrow_type(arrays[column.type_code], None, None))
     if column.type_code not in (_NUMERIC, 1231):
         return arrow_type(column.type_code, None, None)
     # psycopg gives the digits of numbers, but not of arrays of them.

@@ -22,6 +22,8 @@ from penstock.pipeline.importing import Portion, Position, Reader
 
 SERVER = "server"
 """In a position: the server that it is of, where that can be known."""
+COLUMNS = "columns"
+"""In a position: the columns that its values are of."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class IncrementalReader(Reader):
         self._opened = opened
         self._rest = rest
         self._is_unique = opened.is_unique(rest.order)
-        self._server = {SERVER: server} if server else {}
+        self._own = columns_of(rest.order) | ({SERVER: server} if server else {})
 
     def take(self, most: int) -> Iterator[Portion]:
         """Yield a page; rows with the same values as its last one are in it.
@@ -77,7 +79,7 @@ class IncrementalReader(Reader):
         for last, (records, bad), is_last in opened.portions(page):
             self._rest = Range(rest.order, last, rest.upto)
             names = (column.role for column in rest.order)
-            position = dict(zip(names, last, strict=True)) | self._server
+            position = dict(zip(names, last, strict=True)) | self._own
             yield Portion(records, position, bad, may_end=is_last or self._is_unique)
 
 
@@ -147,8 +149,15 @@ def key_order(
     return tuple(each for each in order if each) if all(order) else ()
 
 
+def columns_of(order: Sequence[OrderColumn]) -> Position:
+    """Return what a position says of the columns of its values."""
+    return {COLUMNS: [column.name for column in order]}
+
+
 def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values | None:
     """Return the values of a position; those of a definition with other columns are refused.
+
+    One that an operator has set, or an earlier release, need not name its columns.
 
     >>> values_of([OrderColumn("id", "incrementing")], {"incrementing": 5})
     (5,)
@@ -157,7 +166,7 @@ def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values
         return None
     roles = tuple(column.role for column in order)
     plan = SnapshotPlan.read(position)
-    names = plan.by if plan else tuple(name for name in position if name != SERVER)
+    names = plan.by if plan else tuple(each for each in position if each not in (SERVER, COLUMNS))
     if set(names) != set(roles):
         wanted = ", ".join(map(repr, roles))
         raise ConfigError(
@@ -165,6 +174,19 @@ def values_of(order: Sequence[OrderColumn], position: Position | None) -> Values
             f"{wanted}: the mode was changed after rows were imported; reset the position, or "
             "use another name"
         )
+    own = columns_of(order)[COLUMNS]
+    if (given := position.get(COLUMNS, own)) != own:
+        raise ConfigError(
+            f"the position is of the columns {given}, and the definition names {own}: rows would be left "
+            "out; reset the position, use another name, or, if the columns were only renamed, 'penstock "
+            f"offsets set' the position without {COLUMNS!r}"
+        )
     if plan:  # all chunks are read: what comes next is after the horizon
         return (plan.upto,) if plan.upto is not None else None
-    return tuple(position[role] for role in roles)
+    values = tuple(position[role] for role in roles)
+    if not all(isinstance(value, (int, float, str)) for value in values):
+        raise ConfigError(
+            f"the position {position} is not one: no row comes after a value that is no number or text; "
+            "set another one, or reset it to read from the start"
+        )
+    return values

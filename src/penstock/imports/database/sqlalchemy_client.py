@@ -123,17 +123,22 @@ class SQLAlchemyClient(DatabaseClient):
             self._connection.rollback()
         return tuple(found["constrained_columns"])
 
-    def newest(self, relation: Relation, column: OrderColumn) -> Value | None:
+    def newest(
+        self, relation: Relation, column: OrderColumn, upto: Value | None = None
+    ) -> Value | None:
         """Ask for the greatest value."""
-        return self._extreme(sa.func.max, relation, column)
+        return self._extreme(sa.func.max, relation, column, upto)
 
     def oldest(self, relation: Relation, column: OrderColumn) -> Value | None:
         """Ask for the least value."""
         return self._extreme(sa.func.min, relation, column)
 
-    def _extreme(self, which: Any, relation: Relation, column: OrderColumn) -> Value | None:
-        asked = which(self._column(relation, column.name))
-        found = self._ask(self._select(relation).with_only_columns(asked))
+    def _extreme(
+        self, which: Any, relation: Relation, column: OrderColumn, upto: Value | None = None
+    ) -> Value | None:
+        own = self._column(relation, column.name)
+        select = self._select(relation).with_only_columns(which(own))
+        found = self._ask(select if upto is None else select.where(own <= _parameter(column, upto)))
         return None if found[0][0] is None else _plain(found[0][0])
 
     def about_rows(self, table: Table) -> int:
@@ -183,7 +188,7 @@ class SQLAlchemyClient(DatabaseClient):
             origin: Any = sa.table(relation.table.name, schema=self._schema(relation.table))
         else:
             text = (relation.query or "").replace(":", r"\:")
-            origin = sa.text(f"({text}) penstock_rows")
+            origin = sa.text(f"({text}\n) penstock_rows")
         return sa.select(sa.text("*")).select_from(origin)
 
     def _ranged(

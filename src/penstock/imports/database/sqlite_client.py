@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ _AFFINITIES = (
 class SQLiteClient(SqlClient):
     """A connection to a file, which must be reachable wherever tasks run."""
 
-    dialect = SqlDialect('"')
+    # In double quotes, a name that no column has (any more) would be a text.
+    dialect = SqlDialect("`")
     mark = "?"
     percent = "%"
     default_delay = 0.0
@@ -118,12 +120,22 @@ class SQLiteClient(SqlClient):
         with self._translated():
             cursor = self._connection.execute(f"SELECT * FROM {self.origin(relation)} LIMIT 0")  # noqa: S608
             names = [column[0] for column in cursor.description]
-        kinds = {}
+        kinds, unordered = {}, set()
         if relation.table:
-            info = self.ask("SELECT name, type FROM pragma_table_info(?)", [relation.table.name])
-            kinds = {name: declared_type(kind) for name, kind in info}
+            info = self.ask(
+                'SELECT name, type, pk AND NOT "notnull" FROM pragma_table_info(?)',
+                [relation.table.name],
+            )
+            kinds = {name: declared_type(kind) for name, kind, _ in info}
+            unordered = {name for name, _, free in info if free and self._has_null(relation, name)}
         types = {name: kinds.get(name) or self._seen_type(relation, name) for name in names}
-        return [SourceColumn(name, type_, _reading(type_)) for name, type_ in types.items()]
+        columns = [SourceColumn(name, type_, _reading(type_)) for name, type_ in types.items()]
+        return [replace(each, is_ordered=each.name not in unordered) for each in columns]
+
+    def _has_null(self, relation: Relation, name: str) -> bool:
+        """Return whether a column of the primary key has a null, which SQLite allows."""
+        where = f"{self.dialect.name(name)} IS NULL"
+        return bool(self.ask(f"SELECT 1 FROM {self.origin(relation)} WHERE {where} LIMIT 1"))  # noqa: S608
 
     def _seen_type(self, relation: Relation, name: str) -> pa.DataType:
         column = self.dialect.name(name)
@@ -151,11 +163,21 @@ class SQLiteClient(SqlClient):
             f"SELECT {', '.join(wanted)} FROM {self.origin(relation)}{where}{self.ordered(span)}"  # noqa: S608
         )
         with self._translated(), closing(self._connection.cursor()) as cursor:
-            cursor.execute(statement, values)
+            self._execute(cursor, statement, values)
             while found := cursor.fetchmany(ROWS_AT_ONCE):
                 lists = [list(column) for column in zip(*found, strict=True)]
                 last = self.position_values(span, found[-1][len(columns) :])
                 yield Rows(lists[: len(columns)], len(found), last)
+
+    def _execute(self, cursor: sqlite3.Cursor, statement: str, values: Sequence[Any]) -> None:
+        try:
+            cursor.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            if "no such column" in str(error):  # they were asked for a moment ago
+                raise TransientError(
+                    f"the columns changed before they were read: {error}"
+                ) from None
+            raise
 
 
 def declared_type(declared: str) -> pa.DataType | None:

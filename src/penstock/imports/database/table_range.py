@@ -67,16 +67,17 @@ class SourceColumn:
     name: str
     type: pa.DataType
     read: Callable[[Any], pa.Array]
-    # Whether the database compares values as it orders them.
+    # Whether the database compares values as it orders them: not where some are null.
     is_ordered: bool = True
 
     def as_order(self) -> OrderColumn | None:
         """Return this column as one of an order; None where its values cannot be in a position."""
+        if not self.is_ordered:
+            return None
         if pa.types.is_integer(self.type):
             return OrderColumn(self.name, INCREMENTING)
         exact = (pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
-        suits = self.is_ordered and any(is_type(self.type) for is_type in exact)
-        return OrderColumn(self.name, KEY) if suits else None
+        return OrderColumn(self.name, KEY) if any(suits(self.type) for suits in exact) else None
 
 
 @dataclass(frozen=True)

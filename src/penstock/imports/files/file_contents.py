@@ -6,6 +6,7 @@ Each form yields pieces: values, bad records, and where the piece ends (in bytes
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -15,7 +16,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import msgspec
 import pyarrow.parquet as pq
 
-from penstock.encode.json_columns_text import json_encode
+from penstock.imports.files.parquet_rows import ParquetRows
 from penstock.pipeline.importing import BadRecord
 
 _AT_ONCE = 5_000
@@ -24,6 +25,8 @@ _LONGEST = 16 * 2**20
 # What is split and checked together stays in the processor's cache.
 _BLOCK = 2**18
 _JSON = msgspec.json.Decoder(msgspec.Raw)
+# A value may be as long as its line. The limit of the module `csv` is one for the whole process.
+csv.field_size_limit(max(_LONGEST, csv.field_size_limit()))
 
 
 Line = tuple["bytes | None", int]
@@ -61,12 +64,16 @@ def lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines as they are, without their ends."""
     for found, bad, end in _lines(file, at):
         is_plain = b"\r" not in b"".join(found)
-        yield Piece(found if is_plain else [line.rstrip(b"\r") for line in found], bad, end)
+        yield Piece(found if is_plain else [line.removesuffix(b"\r") for line in found], bad, end)
 
 
 def json_lines(file: Content, at: int) -> Iterator[Piece]:
     """Yield lines that are JSON documents; empty ones are left out."""
+    is_first = at == 0
     for found, bad, end in _lines(file, at):
+        if is_first and found:
+            found[0] = found[0].removeprefix(BOM_UTF8)
+            is_first = False
         if _are_documents(found):
             yield Piece(found, bad, end)
             continue
@@ -111,15 +118,16 @@ def csv_rows(file: Content, at: int) -> Iterator[Piece]:
     with file.stream() as stream:
         _skip(stream, at)
         rows = Rows(file, stream, at)
-        while found := [*islice(rows, _AT_ONCE)]:
+        while found := [(row, rows.lines) for row in islice(rows, _AT_ONCE)]:
             values, bad = [], []
-            for row in found:
+            for row, row_lines in found:
                 if isinstance(row, BadRecord):
                     bad.append(row)
                 elif header is None or len(row) != len(header):
                     wanted = len(header or ())
                     text = f"{file.path}: a row of {len(row)} values, and the header has {wanted}"
-                    bad += [BadRecord(",".join(row).encode(), text)] if row else []
+                    given = b"".join(line or b"" for line, _ in row_lines).rstrip(b"\r\n")
+                    bad += [BadRecord(given, text)] if row else []
                 else:
                     values.append(msgspec.json.encode(dict(zip(header, row, strict=True))))
             yield Piece(values, bad, rows.end)
@@ -127,7 +135,7 @@ def csv_rows(file: Content, at: int) -> Iterator[Piece]:
 
 def json_array(file: Content, at: int) -> Iterator[Piece]:
     """Yield the elements of one array; the file is read as a whole."""
-    data = _whole(file)
+    data = _whole(file).removeprefix(BOM_UTF8)
     try:
         data.decode()
         elements = msgspec.json.decode(data, type=list[msgspec.Raw])
@@ -141,12 +149,11 @@ def json_array(file: Content, at: int) -> Iterator[Piece]:
 def parquet_rows(file: Content, at: int) -> Iterator[Piece]:
     """Yield the rows of a Parquet file as JSON objects."""
     with file.stream() as stream, pq.ParquetFile(stream) as table:
-        end = 0
+        end, rows = 0, ParquetRows(table.schema_arrow)
         for batch in table.iter_batches(_AT_ONCE):
             start, end = end, end + batch.num_rows
             if end > at:
-                rows = batch.slice(max(0, at - start)).to_struct_array()
-                yield Piece(json_encode(rows.type)(rows).to_pylist(), [], end)
+                yield Piece(*rows.records(batch.slice(max(0, at - start)), file.path), end)
 
 
 def whole_file(file: Content, at: int) -> Iterator[Piece]:
@@ -187,6 +194,8 @@ class Rows(Iterator["list[str] | BadRecord"]):
         self._lines = CompleteLines(file, stream, file.complete)
         self._again: deque[Line] = deque()
         self._row: list[Line] = []
+        # Those of the row that was read last, as they are in the file.
+        self.lines: list[Line] = []
         self._exhausted = False
         self._reader = csv.reader(self._feed(), strict=True)
 
@@ -206,7 +215,7 @@ class Rows(Iterator["list[str] | BadRecord"]):
         try:
             row: list[str] | BadRecord = next(self._reader)
             self.end += sum(size for _, size in self._row)
-            self._row = []
+            self.lines, self._row = self._row, []
         except (csv.Error, UnicodeDecodeError) as error:
             if self._exhausted and self._lines.is_cut_off:
                 raise StopIteration from None

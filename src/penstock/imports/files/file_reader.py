@@ -25,6 +25,14 @@ class Opened(Content, Protocol):
         """Return the position after `at`: bytes, rows or elements."""
         ...
 
+    def first_position(self, at: int, format: str, *, grows: bool) -> Position:
+        """Return a position before anything is read after `at`."""
+        ...
+
+    def has_content_of(self, position: Position, *, grows: bool) -> bool:
+        """Return whether the content is still the one that a position is of."""
+        ...
+
     def raise_failure(self) -> None:
         """Raise why it could not be read on, where that is not because of what is in it."""
         ...
@@ -61,35 +69,45 @@ class FileReader(Reader):
         self._pieces = FORMS[format](file, at)
         self._at = at
         self._ended = not grows and not file.complete
+        self._known = file.first_position(at, format, grows=grows)
 
     def take(self, most: int) -> Iterator[Portion]:
         """Yield what comes next; at its end, a file that does not grow is noted as done.
 
-        A content that is not of the format is one bad record, and ends the file.
+        A content that is not of the format is one bad record, and ends the file. One that was replaced
+        while it was read ends it, too: the next round reads the new content from its start.
         """
         count = 0
         while not self._ended and count < most:
-            try:
-                piece = next(self._pieces, None)
-            except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException) as error:
-                self._raise_unless_content(error)
-                bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
-                piece = Piece([], [bad], max(self._at, 1))
-                self._pieces = iter(())
+            piece = self._next_piece()
+            self._ended = piece is None
             if piece is None:
-                self._ended = True
-                if not self._grows:
-                    self._at = max(
-                        self._at, 1
-                    )  # 0 is where a changed file begins: it would come again
-                    yield Portion.of([], self._position(done=True))
-                return
+                if self._grows:
+                    return
+                # 0 is where a changed file begins: it would come again.
+                piece = Piece([], [], max(self._at, 1))
             self._at = piece.end
-            yield self._portion(piece)
+            position = self._position(done=self._ended)
+            if not self._file.has_content_of(self._known, grows=self._grows):
+                # By now, or already when the piece was read.
+                self._ended = True
+                return
+            if self._at > self._known["at"]:  # otherwise more of the content was known before
+                self._known = position
+            yield self._portion(piece, position)
             count += len(piece.values) + len(piece.bad)
 
-    def _portion(self, piece: Piece) -> Portion:
-        portion = Portion.of(piece.values, self._position(), bad=piece.bad)
+    def _next_piece(self) -> Piece | None:
+        try:
+            return next(self._pieces, None)
+        except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException) as error:
+            self._raise_unless_content(error)
+            bad = BadRecord(None, f"{self._file.path}: {error}", type(error).__name__)
+            self._pieces = iter(())
+            return Piece([], [bad], max(self._at, 1))
+
+    def _portion(self, piece: Piece, position: Position) -> Portion:
+        portion = Portion.of(piece.values, position, bad=piece.bad)
         if self._origin is None:
             return portion
         name = PurePosixPath(self._origin).name

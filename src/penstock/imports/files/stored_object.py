@@ -65,6 +65,14 @@ class OpenedObject:
         found = {"at": at, "format": format, "version": listed.version, "modified": listed.modified}
         return found | ({"done": True} if done else {})
 
+    def first_position(self, at: int, format: str, *, grows: bool) -> Position:
+        """Return a position before anything is read after `at`."""
+        return self.position(at, format, grows=grows)
+
+    def has_content_of(self, position: Position, *, grows: bool) -> bool:  # noqa: ARG002
+        """Return True: each range that is fetched is of the listed content, or is not read."""
+        return True
+
 
 def start_of(listed: StoredObject, position: Position | None, format: str, *, goes: bool) -> int:
     """Return where to read an object on: at its start, where it has another content by now.

@@ -97,23 +97,35 @@ class OpenedFile:
         """Raise nothing: what fails of a file is the error of the reading itself."""
 
     def position(self, at: int, format: str, *, grows: bool, done: bool = False) -> Position:
-        """Return the position after `at`: bytes, rows or elements."""
-        now = self.as_now()
-        found = {"at": at, "file": self.path, "format": format, "modified": now.modified}
+        """Return the position after `at`: bytes, rows or elements.
+
+        Of a file that does not grow it is one of the content that was listed: another is read again.
+        """
+        found: Position = {"at": at, "file": self.path, "format": format}
         if grows:
             head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
             found |= {"head": self._digest(0, head), "tail": self._digest(tail, at)}
+            found |= {"modified": self.as_now().modified}
         else:
-            found |= {"size": now.size}
+            found |= {"size": self.listed.size, "modified": self.listed.modified}
         return found | ({"done": True} if done else {})
+
+    def first_position(self, at: int, format: str, *, grows: bool) -> Position:
+        """Return a position before anything is read after `at`, by as much of the content as there is."""
+        known = max(at, min(self.listed.size, _DIGESTED)) if grows else at
+        return self.position(known, format, grows=grows)
+
+    def has_content_of(self, position: Position, *, grows: bool) -> bool:
+        """Return whether the content is still the one that a position is of."""
+        return self._is_continued(position, position["at"], grows, goes=False)
 
     def start(
         self, position: Position | None, format: str, *, grows: bool, goes: bool = False
     ) -> int:
         """Return where to read on: at the start, where the content is not that of the position.
 
-        Where files go when they are finished, one of the same content that was written later is another:
-        systems give the number of a deleted file to the next one.
+        Where files go when they are finished, or under another name, one of the same content that was
+        written later is another: systems give the number of a deleted file to the next one.
         An operator who sets a position need not know the content: `{"at": 0}` will do.
         """
         if position is None:
@@ -125,16 +137,17 @@ class OpenedFile:
                 'allowed: {"at": N}, with the number of bytes, rows or elements that are read: set it, '
                 "or reset it to read the file again"
             )
-        return at if self._is_continued(position, at, grows, goes) else 0
+        return at if self._is_continued(position, at, grows, goes=goes) else 0
 
-    def _is_continued(self, position: Position, at: int, grows: bool, goes: bool) -> bool:
+    def _is_continued(self, position: Position, at: int, grows: bool, *, goes: bool) -> bool:
         now = self.as_now()
         if grows:
             wanted = position.get("head"), position.get("tail")
             head, tail = min(at, _DIGESTED), max(0, at - _DIGESTED)
             own = self._digest(0, head), self._digest(tail, at)
             later = position.get("modified", now.modified) != now.modified
-            is_another = goes and at == now.size and later
+            renamed = position.get("file", self.path) != self.path
+            is_another = at == now.size and later and (goes or renamed)
             return at <= now.size and wanted in ((None, None), own) and not is_another
         seen = position.get("size", now.size), position.get("modified", now.modified)
         return seen == (now.size, now.modified)

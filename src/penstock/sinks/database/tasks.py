@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow.csv import WriteOptions, write_csv
 from pyspark import TaskContext
 
-from penstock.errors import TransientError
+from penstock.errors import RefusedError, TransientError
 
 TOKEN_BYTES = 32
 ACCEPTED = b"\x01"
@@ -62,7 +62,10 @@ class Sending:
 
 @dataclass(frozen=True)
 class Newest:
-    """Leaves out, of each batch, the rows that a later one of the same key replaces; then encodes it."""
+    """Leaves out, of each batch, the rows that a later one of the same key replaces; then encodes it.
+
+    A row with a null in its key is refused.
+    """
 
     key: tuple[str, ...]
     encode: Encode
@@ -71,12 +74,21 @@ class Newest:
         """Encode what is left. Keys that come again later are for the database to tell apart."""
         places = pa.array(range(batch.num_rows), pa.int64())
         keys = [batch.column(name) for name in self.key]
+        self._require_values(keys)
         names = [str(at) for at in range(len(keys))]
         rows = pa.table([*keys, places], names=[*names, "place"])
         last = rows.group_by(names, use_threads=False).aggregate([("place", "max")])
         if last.num_rows == batch.num_rows:
             return self.encode(batch)
         return self.encode(batch.take(last.column("place_max").combine_chunks().sort()))
+
+    def _require_values(self, keys: Sequence[pa.Array]) -> None:
+        """Refuse rows without a value in a key: no row of the table is the one that they mean."""
+        for name, key in zip(self.key, keys, strict=True):
+            if key.null_count:
+                raise RefusedError(
+                    f"a row has null in the column {name!r}, which is part of the key"
+                )
 
 
 def _send(relay: socket.socket, frame: bytes | memoryview) -> None:

@@ -173,10 +173,12 @@ class MariaDBSession(Session):
             yield put
 
     def _stage(self, layout: Layout) -> None:
-        """Make a temporary table with the target's own types."""
+        """Make a temporary table with the target's own types, all with nulls: a delete has only a key."""
         own = f"{_SAY.name(ORDER)} BIGINT, {_SAY.name(GONE)} BOOLEAN"
-        columns, table = _SAY.names(layout.names), _SAY.table(layout.table)
-        like = f"SELECT {columns} FROM {table} LIMIT 0"  # noqa: S608
+        columns = ", ".join(f"t.{_SAY.name(name)}" for name in layout.names)
+        table = _SAY.table(layout.table)
+        # Columns of an outer join have nulls.
+        like = f"SELECT {columns} FROM (SELECT 1) AS one LEFT JOIN {table} AS t ON FALSE LIMIT 0"  # noqa: S608
         self._do(f"CREATE TEMPORARY TABLE {_SAY.name(STAGED)} ({own}) {_STORED} AS {like}")
 
     def settle(self, layout: Layout) -> None:
@@ -204,7 +206,13 @@ class MariaDBSession(Session):
 
     def read(self, table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Return the rows as the server sends them."""
-        query = f"SELECT {_SAY.names(names)} FROM {_SAY.table(table)}"  # noqa: S608 - quoted
+        kinds = {column.name.lower(): column.kind for column in self.columns(table) or ()}
+        # The text of a FLOAT has six digits; as a DOUBLE it has all.
+        wanted = ", ".join(
+            _SAY.name(name) + (" + 0e0" if kinds.get(name.lower(), "").startswith("float") else "")
+            for name in names
+        )
+        query = f"SELECT {wanted} FROM {_SAY.table(table)}"  # noqa: S608 - quoted
         with self._connection.cursor(SSCursor) as cursor:
             cursor.execute(query)
             yield from cursor

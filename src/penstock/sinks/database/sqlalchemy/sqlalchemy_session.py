@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import sqlalchemy as sa
 from pyspark.sql import types as t
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, RefusedError
 from penstock.pipeline import LastWrite
 from penstock.sinks.database.database_api import (
     GONE,
@@ -122,9 +123,24 @@ class SQLAlchemySession(Session):
             self._rows.extend(pa.ipc.open_stream(frame))
 
         yield put
+        self._require_exact(layout)
         if not layout.staged:
             for batch in self._rows:
                 self._insert(layout, batch.to_pylist())
+
+    def _require_exact(self, layout: Layout) -> None:
+        """Refuse decimals that a dialect without decimals would change: it stores them as doubles."""
+        if self._connection.dialect.supports_native_decimal:
+            return
+        names = [each.name for each in layout.fields if isinstance(each.dataType, t.DecimalType)]
+        for name in names:
+            for batch in self._rows:
+                for value in batch.column(name).to_pylist():
+                    if value is not None and Decimal(repr(float(value))) != value:
+                        raise RefusedError(
+                            f"{value} in the column {name!r} has more digits than a floating-point "
+                            "number, and the database has no other; cast it to a text in a step"
+                        )
 
     def settle(self, layout: Layout) -> None:
         """Let the newest row of each key take the place of the old one, or take it away."""
@@ -142,15 +158,17 @@ class SQLAlchemySession(Session):
     def _updated(self, target: Any, layout: Layout, row: Row) -> bool:
         """Change the row of a key; return whether there was one."""
         where = _same(target, layout)
-        if not layout.rest:
-            asked = sa.select(sa.literal(1)).select_from(target).where(*where)
-            return self._connection.execute(asked, _of_key(row, layout)).first() is not None
-        values: Row = {name: sa.bindparam(f"v{at}") for at, name in enumerate(layout.rest)}
-        given = {f"v{at}": row[name] for at, name in enumerate(layout.rest)}
-        changed = self._connection.execute(
-            sa.update(target).where(*where).values(values), given | _of_key(row, layout)
-        )
-        return changed.rowcount > 0
+        if layout.rest:
+            values: Row = {name: sa.bindparam(f"v{at}") for at, name in enumerate(layout.rest)}
+            given = {f"v{at}": row[name] for at, name in enumerate(layout.rest)}
+            changed = self._connection.execute(
+                sa.update(target).where(*where).values(values), given | _of_key(row, layout)
+            )
+            if self._connection.dialect.supports_sane_rowcount and changed.rowcount >= 0:
+                return changed.rowcount > 0
+        # Nothing to change, or a driver that does not count.
+        asked = sa.select(sa.literal(1)).select_from(target).where(*where)
+        return self._connection.execute(asked, _of_key(row, layout)).first() is not None
 
     def _insert(self, layout: Layout, rows: Sequence[Row]) -> None:
         names = layout.names
