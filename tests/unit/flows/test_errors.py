@@ -53,6 +53,21 @@ def test_a_dead_letter_is_replayed_from_the_failed_step() -> None:
         compiled.run([fixed], systems, from_step="devide")
 
 
+def test_a_batch_that_is_run_again_is_not_a_duplicate_of_itself() -> None:
+    queue = {"publish": {"rabbitmq": {"url": "amqp://mq", "routing_key": "q"}}, "id": "send"}
+    compiled = CompiledFlow(flow_of({"dedupe": "payload.id"}, queue))
+    batch = [Message({"id": 1}), Message({"id": 1})]
+    away = CannedReplies({"send": [Reply(error="RABBITMQ:UNAVAILABLE")]}, names={"steps[1]": "send"})
+
+    with pytest.raises(FlowWaitsError):
+        compiled.run(batch, away.systems())
+    again = compiled.run(batch, CannedReplies().systems())
+    next_batch = compiled.run(batch, CannedReplies().systems())
+
+    assert again.statuses() == {"done": 1, "filtered": 1}
+    assert next_batch.statuses() == {"filtered": 2}
+
+
 def test_stop_ends_the_flow_and_confirms_nothing() -> None:
     with pytest.raises(FlowStoppedError, match="the flow stops at divide: CORE:EXPRESSION"):
         ran({**DIVIDE, "on_error": "stop"}, payloads=NUMBERS)

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads
 
 from penstock.config import Connection
+from penstock.errors import TransientError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.dead_letters import step_of
 from penstock.flows.live.live_systems import LiveSystems
@@ -176,6 +177,29 @@ def test_a_batch_of_records_becomes_outcomes_and_dead_letters() -> None:
     ((letter, _),) = written
     assert (letter.id, letter.key, letter.value) == ("t-0-5", b"k", b'{"n": 1}')
     assert (letter.error_type, step_of(letter)) == ("CORE:EXPRESSION", "one")
+
+
+def test_a_batch_whose_dead_letters_cannot_be_written_is_new_when_it_is_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Any] = []
+
+    def away(_letters: Any) -> None:
+        raise TransientError("no broker")
+
+    flow = flow_of({"dedupe": "payload.n"}, {"map": "1 / (payload.n - 1)"})
+    connection = Connection(brokers="localhost")
+    opened = record_batches.OpenFlow.of(flow, connection, connection, "1")
+    monkeypatch.setitem(record_batches._open, "t", opened)
+    batches = FlowBatches(flow, connection, connection, "1")
+
+    monkeypatch.setattr(opened.letters, "write", away)
+    with pytest.raises(TransientError):
+        list(batches([RECORDS.slice(0, 1)]))
+    monkeypatch.setattr(opened.letters, "write", written.extend)
+    list(batches([RECORDS.slice(0, 1)]))
+
+    assert [letter.id for letter, _ in written] == ["t-0-5"]
 
 
 def test_a_flow_is_a_pipeline_of_its_trigger() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,6 +112,17 @@ class FlowRun:
         self._joined: dict[int, frozenset[int]] = {}
         # Which messages went into which step: looked at only where one fails.
         self._passages: list[_Passage] = []
+        # What steps must forget where the batch is run again.
+        self._undo: list[Callable[[], None]] = []
+
+    def on_undo(self, forget: Callable[[], None]) -> None:
+        """Call this where the batch is not confirmed: its messages come again, and are new then."""
+        self._undo.append(forget)
+
+    def undo(self) -> None:
+        """Let the steps forget the messages of this run."""
+        while self._undo:
+            self._undo.pop()()
 
     def outcome(self, message: Message) -> Outcome:
         """Return the outcome of the message of the batch from which this one was made."""
@@ -214,6 +225,8 @@ class RunResult:
 
     outcomes: list[Outcome]
     trace: list[TraceEntry] = field(default_factory=list)
+    # Lets the steps forget its messages, for a batch that fails after the steps.
+    undo: Callable[[], None] = field(default=lambda: None, compare=False)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
