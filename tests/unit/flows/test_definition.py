@@ -134,6 +134,40 @@ def test_a_thousand_steps_and_no_more() -> None:
     assert time.perf_counter() - began < 20
 
 
+def test_a_pattern_of_topics_cannot_hold_up_the_check() -> None:
+    # Python's own regular expressions would need 2**60 steps.
+    trigger = {"kafka": "^(a+)+$"}
+
+    assert Flow(name="a" * 60, trigger=trigger).notes() == []
+    with pytest.raises(DefinitionError, match="the trigger reads 'aaa', to which dead letters go"):
+        Flow(name="b", trigger=trigger, dead_letters="aaa")
+
+
+@pytest.mark.parametrize(
+    ("flow", "trigger", "publish"),
+    [
+        ("shop", {}, {"connection": "shop"}),
+        ("shop", {"connection": "shop"}, {}),
+        ("shop", {}, {}),
+        (None, {"connection": "shop"}, {"connection": "shop"}),
+    ],
+)
+def test_a_flow_that_reads_its_own_output_is_refused_wherever_the_cluster_is_named(
+    flow: str | None, trigger: dict[str, str], publish: dict[str, str]
+) -> None:
+    given = {
+        "name": "t",
+        "connection": flow,
+        "trigger": {"kafka": {"topics": "orders", **trigger}},
+        "steps": [{"publish": {"kafka": {"topic": "orders", **publish}}}],
+    }
+
+    with pytest.raises(DefinitionError, match="given 'orders', which the trigger reads"):
+        Flow(**given)
+    given["steps"] = [{"publish": {"kafka": {"topic": "orders", "connection": "elsewhere"}}}]
+    assert Flow(**given)
+
+
 def test_aliases_cannot_stand_for_gigabytes() -> None:
     levels = "".join(f"a{n + 1}: &a{n + 1} [*a{n},*a{n},*a{n}]\n" for n in range(40))
 

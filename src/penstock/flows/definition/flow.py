@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from penstock.flows.definition.triggers import AnyTrigger, KafkaTrigger
 from penstock.flows.publish import operations as _operations
 from penstock.flows.publish.operation import PublishStep
 from penstock.pipeline.derived_names import imported_into, reserved_by
+from penstock.pipeline.topic_pattern import surely_fits
 
 _MOST_STEPS = 1000
 MOST_OF_A_BATCH = 1_000_000
@@ -151,7 +151,9 @@ class Flow(FlowModel):
             )
         for path, step in self.all_steps():
             to = step.kind.to if isinstance(step.kind, PublishStep) else None
-            if not isinstance(to, _operations.KafkaPublish) or to.connection != connection:
+            if not isinstance(to, _operations.KafkaPublish):
+                continue
+            if (to.connection or self.connection) != connection:
                 continue
             if to.topic.is_plain and _reads(topics, to.topic.given):
                 raise refused(
@@ -164,9 +166,9 @@ class Flow(FlowModel):
     def _read_topics(self) -> tuple[tuple[str, ...], AnyKafkaConnection | None]:
         """Return the topics or patterns that the trigger reads, and the cluster that it names."""
         if isinstance(self.trigger, KafkaTrigger):
-            return self.trigger.topics, self.trigger.connection
+            return self.trigger.topics, self.trigger.connection or self.connection
         topic = getattr(self.trigger, "topic", "") or imported_into(self.name)
-        return (topic,), None
+        return (topic,), self.connection
 
     def all_steps(self) -> Iterator[tuple[str, Step]]:
         """Yield every step with its place, also those in other steps and in handlers."""
@@ -239,7 +241,7 @@ class Flow(FlowModel):
 def _reads(topics: tuple[str, ...], topic: str) -> bool:
     """Return whether a topic is one of these, or fits one that is a pattern: all of its name."""
     return any(
-        re.fullmatch(each, topic) is not None if each.startswith("^") else each == topic
+        surely_fits(each, topic) if each.startswith("^") else each == topic
         for each in topics
     )
 
