@@ -357,6 +357,34 @@ def test_validate_names_the_place_and_patterns_are_linear(tmp_path: Path) -> Non
     assert codes(ran({"validate": str(file)}, payloads=given)) == codes(result)
 
 
+def test_a_large_list_of_unique_objects_is_checked_in_linear_time() -> None:
+    # jsonschema compares each object with all others: an hour for this many.
+    many = [{"a": number} for number in range(50_000)]
+    schema = {"type": "array", "uniqueItems": True}
+    given = [many, [*many, {"a": 7.0}], [1, "1", True, None, [1], [True], {}], [0.5, [{"b": 0.5}], 0.5]]
+
+    result = ran({"validate": schema}, payloads=given)
+
+    assert payloads(result) == [given[0], given[2]]
+    assert [letter.error["Description"] for letter in result.dead_letters] == [
+        "$: the elements 7 and 50000 are the same",
+        "$: the elements 0 and 2 are the same",
+    ]
+
+
+@pytest.mark.parametrize("dialect", ["https://json-schema.org/draft/2020-12/schema", None])
+def test_patterns_are_linear_where_a_schema_refers_to_itself(dialect: str | None) -> None:
+    schema = {
+        **({"$schema": dialect} if dialect else {}),
+        "properties": {"next": {"$ref": "#"}, "id": {"pattern": "^(a+)+$"}},
+    }
+
+    # Python's own regular expressions would need 2**60 steps.
+    result = ran({"validate": {"schema": schema}}, payloads=[{"next": {"id": "a" * 60 + "b"}}])
+
+    assert codes(result) == [("steps[0]", "CORE:VALIDATION")]
+
+
 def test_validate_follows_no_reference_to_the_network() -> None:
     schema = {"$ref": "http://127.0.0.1:9/order.json"}
 

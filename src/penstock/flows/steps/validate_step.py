@@ -21,13 +21,16 @@ from penstock.pipeline.values import is_only_checked
 
 _LARGEST = 2**20
 _SHOWN = 10
+# Keywords whose values are not schemas.
+_VALUES = frozenset({"const", "enum", "default", "examples"})
 
 
 @step_kind
 class ValidateStep(FlowStep):
     """Checks the payload by a JSON Schema; one that does not fit fails with CORE:VALIDATION.
 
-    Patterns are RE2's, whose time is linear. References to other documents are not followed.
+    Patterns are RE2's, whose time is linear. References to other documents are not followed. The dialect is
+    that of `$schema` at the top, by default 2020-12.
     """
 
     name = "validate"
@@ -106,10 +109,24 @@ def _validator_of(schema: Any) -> Any:
             "pattern": _pattern,
             "patternProperties": _pattern_properties,
             "additionalProperties": _additional_properties,
+            "uniqueItems": _unique_items,
         },
     )
     # An empty registry: without one, jsonschema fetches what a `$ref` names from the network.
-    return kind(schema, registry=Registry())
+    return kind(_without_dialect(schema), registry=Registry())
+
+
+def _without_dialect(schema: Any) -> Any:
+    """Return the schema without `$schema`: a `$ref` to a part with it leads to jsonschema's own keywords."""
+    if isinstance(schema, list):
+        return [_without_dialect(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: part if name in _VALUES else _without_dialect(part)
+        for name, part in schema.items()
+        if name != "$schema" or not isinstance(part, str)
+    }
 
 
 def _check_patterns(schema: Any) -> None:
@@ -175,3 +192,29 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
     elif not allowed and extra:
         names = ", ".join(repr(key[:100]) for key in extra[:_SHOWN])
         yield ValidationError(f"Additional properties are not allowed: {names}")
+
+
+def _unique_items(validator: Any, is_wanted: Any, instance: Any, _schema: Any) -> Any:
+    """Compare the elements by their text; jsonschema compares each object with all others."""
+    from jsonschema import ValidationError  # noqa: PLC0415
+
+    if not is_wanted or not validator.is_type(instance, "array"):
+        return
+    seen: dict[str, int] = {}
+    for number, element in enumerate(instance):
+        text = json.dumps(_comparable(element), sort_keys=True, default=repr)
+        first = seen.setdefault(text, number)
+        if first != number:
+            yield ValidationError(f"the elements {first} and {number} are the same")
+            return
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value in which equal numbers are written alike: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _comparable(each) for name, each in value.items()}
+    return value
