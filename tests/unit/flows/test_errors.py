@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 
-from penstock.errors import BrokerUnavailableError, ConfigError, RefusedError, TransientError
+from penstock.errors import (
+    BrokerUnavailableError,
+    ConfigError,
+    RefusedError,
+    TerminalError,
+    TransientError,
+)
 from penstock.flows import CompiledFlow, FlowStoppedError, Message
 from penstock.flows.definition.test_case import Reply
 from penstock.flows.error_codes import CODES, fault_of, is_known
@@ -244,6 +250,7 @@ def test_a_trace_has_each_step_before_and_after() -> None:
         (TransientError("away"), "HTTP", "HTTP:UNAVAILABLE"),
         (RefusedError("too large"), "KAFKA", "KAFKA:REFUSED"),
         (ConfigError("no such queue"), "RABBITMQ", "RABBITMQ:REFUSED"),
+        (TerminalError("this user may not write"), "KAFKA", "KAFKA:REFUSED"),
         (MemoryError(), "DATABASE", "CORE:RUNTIME"),
     ],
 )

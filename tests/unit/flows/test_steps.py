@@ -445,6 +445,45 @@ def test_publish_keeps_the_payload_and_adds_where_it_was_written() -> None:
     assert canned.published[0].fields["key"] == b"1"
 
 
+def test_a_partition_is_a_whole_number_that_kafka_has() -> None:
+    publish = {"publish": {"kafka": {"topic": "t", "partition": "${payload}"}}}
+    wrong = ["²", "٣", "0" * 11 + "9" * 30, "-1", "2147483648", "1.0"]
+
+    result = ran(publish, payloads=[*wrong, "2147483647", 3])
+
+    assert codes(result) == [("steps[0]", "CORE:EXPRESSION")] * len(wrong)
+    assert [message.attribute["partition"] for message in result.results] == [2147483647, 3]
+
+
+def test_a_value_cannot_make_other_headers() -> None:
+    canned = CannedReplies()
+    texts = [
+        """{"name": "${payload.name}"}""",
+        """{"name": ${payload.name}}""",
+        """{"name": ${to_json(payload.name)}, "\\"": "a\\"${payload.n}"}""",
+        """{"name": ${payload}}""",
+        "${payload}",
+    ]
+    evil = 'x", "admin": "true'
+    steps = [{"publish": {"kafka": {"topic": "t", "headers": text}}} for text in texts]
+
+    ran(*steps, payloads=[{"name": evil, "n": 1}], canned=canned)
+
+    whole = b'{"name":"x\\", \\"admin\\": \\"true","n":1}'
+    assert [each.fields["headers"] for each in canned.published] == [
+        [("name", evil.encode())],
+        [("name", evil.encode())],
+        [("name", evil.encode()), ('"', b'a"1')],
+        [("name", whole)],
+        [("name", evil.encode()), ("n", b"1")],
+    ]
+
+
+def test_headers_that_no_value_makes_json_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="the headers is not JSON"):
+        flow_of({"publish": {"kafka": {"topic": "t", "headers": '{"a": "${payload.a}'}}})
+
+
 def test_a_value_cannot_make_a_topic_that_kafka_does_not_have() -> None:
     result = ran({"publish": {"kafka": {"topic": "a-${payload}"}}}, payloads=["x/y", "ok"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -17,12 +18,11 @@ from penstock.flows.expressions.scope import Column, Scopes
 from penstock.flows.expressions.value_text import (
     bytes_of,
     bytes_of_all,
-    from_json,
-    kind_of,
     text_of,
 )
 from penstock.flows.message import Message, Messages
 from penstock.flows.publish.database_address import checked_address
+from penstock.flows.publish.header_text import check_header_text, header_maker
 from penstock.flows.publish.operation import Fields, FieldsOfAll, Operation, operation
 from penstock.flows.steps.sql_query import parameters_of, simple
 from penstock.sinks.jms.jms_broker import BrokerOptions as JmsOptions
@@ -31,6 +31,7 @@ from penstock.sinks.rabbitmq.broker_options import BrokerOptions as RabbitMqOpti
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,62}$")]
 _PAYLOAD = Expression("payload")
 _LONGEST_TOPIC = 249
+_PARTITION = re.compile(r"[0-9]{1,10}")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -95,8 +96,13 @@ class KafkaPublish(Operation):
             raise refused(
                 f"given {headers!r:.60}; headers are a mapping, or a text that is a JSON object"
             )
-        if isinstance(headers, str) and "${" not in headers:
-            _header_pairs(headers)
+        return headers
+
+    @field_validator("headers")
+    @classmethod
+    def _are_json(cls, headers: Any) -> Any:
+        if isinstance(headers, Template):
+            check_header_text(headers)
         return headers
 
     def fields(self) -> Fields:
@@ -171,24 +177,16 @@ def _topics(given: Template) -> Column:
 
 
 def _partition(text: str) -> int:
-    if not text.isdigit() or int(text[:11]) > 2**31 - 1:
+    if not _PARTITION.fullmatch(text) or int(text) > 2**31 - 1:
         raise ExpressionError(f"{text[:40]!r} is not a partition; give a number from 0")
     return int(text)
-
-
-def _header_pairs(text: str) -> list[tuple[str, bytes]]:
-    given = from_json(text, "the headers")
-    if not isinstance(given, dict):
-        raise ExpressionError(f"headers are a JSON object of texts, given {kind_of(given)}")
-    return [(_utf8(name), bytes_of(value) or b"") for name, value in given.items()]
 
 
 def _headers(given: Template | dict[str, Template] | None) -> Any:
     if given is None:
         return lambda _message: []
     if isinstance(given, Template):
-        text = given.evaluator()
-        return lambda message: _header_pairs(str(text(message)))
+        return header_maker(given)
     made = [(name, value.evaluator()) for name, value in given.items()]
     return lambda message: [(name, bytes_of(value(message)) or b"") for name, value in made]
 
