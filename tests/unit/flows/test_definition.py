@@ -198,12 +198,20 @@ def test_all_options_of_the_consumer_have_their_defaults() -> None:
     assert ConsumerAdvanced(fetch_max_mb=2, isolation="read-committed").settings() == {
         "isolation.level": "read_committed",
         "retry.backoff.ms": 2000,
+        "retry.backoff.max.ms": 2000,
         "request.timeout.ms": 30_000,
         "fetch.min.bytes": 1,
-        "max.partition.fetch.bytes": 1_048_576,
         "fetch.max.bytes": 2 * 2**20,
-        "fetch.max.wait.ms": 250,
     }
+    assert ConsumerAdvanced().settings() == {
+        "isolation.level": "read_uncommitted",
+        "retry.backoff.ms": 2000,
+        "retry.backoff.max.ms": 2000,
+        "request.timeout.ms": 30_000,
+        "fetch.min.bytes": 1,
+    }
+    own = ConsumerAdvanced(fetch_default_bytes=1_048_576, fetch_wait_ms=250, fetch_max_mb=0)
+    assert own.given() == {"max.partition.fetch.bytes": 1_048_576, "fetch.max.wait.ms": 250}
 
 
 def test_all_options_of_the_producer_have_their_defaults() -> None:
@@ -291,7 +299,10 @@ def test_an_option_without_an_effect_next_to_the_others_is_named(
 
 
 def test_a_wait_of_nothing_is_not_the_wait_of_the_client() -> None:
-    assert ConsumerAdvanced(retry_backoff_ms=0).settings()["retry.backoff.ms"] == 1
+    assert ConsumerAdvanced(retry_backoff_ms=0).given() == {
+        "retry.backoff.ms": 1,
+        "retry.backoff.max.ms": 1000,
+    }
 
 
 def test_consumers_are_fewer_than_partitions() -> None:

@@ -219,7 +219,23 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         "kafka.bootstrap.servers": "k:9092",
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.fetch.min.bytes": "7",
+        "kafka.isolation.level": "read_uncommitted",
+        "kafka.retry.backoff.ms": "2000",
+        "kafka.retry.backoff.max.ms": "2000",
+        "kafka.request.timeout.ms": "30000",
     }
+
+
+def test_defaults_of_the_trigger_do_not_replace_what_the_connection_says() -> None:
+    cluster = {"bootstrap.servers": "k:9092", "isolation.level": "read_committed"}
+
+    def isolation(**advanced: str) -> str:
+        flow = Flow(name="t", trigger={"kafka": {"topics": "a", "advanced": advanced}})
+        pipeline = flow_pipeline(flow, Connection.from_config(cluster))
+        return pipeline.find_connection().spark()["kafka.isolation.level"]
+
+    assert isolation() == "read_committed"
+    assert isolation(isolation="read-uncommitted") == "read_uncommitted"
 
 
 def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:
