@@ -515,7 +515,7 @@ def test_every_system_can_be_published_to() -> None:
     assert rabbit.fields["value"] == b'{"id":5}'
     assert (jms.fields["destination"], jms.fields["value"]) == ("q", "5")
     assert http.fields["request"].url == "https://a.example/5"
-    assert row.fields == {"p0": 5}
+    assert row.fields == {"id": 5}
     assert result.results[0].attribute["status"] == 200
 
 

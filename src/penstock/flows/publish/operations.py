@@ -445,15 +445,12 @@ class DatabasePublish(Operation):
         if self.statement is not None:
             return self.statement
         names = ", ".join(self.columns)
-        places = ", ".join(f":p{n}" for n in range(len(self.columns)))
+        places = ", ".join(f":{name}" for name in self.columns)
         return f"INSERT INTO {self.table} ({names}) VALUES ({places})"  # noqa: S608 - names of the definition
 
     def fields(self) -> Fields:
         """Return what makes the parameters."""
-        if self.table is not None:
-            named = {f"p{n}": each for n, each in enumerate(self.columns.values())}
-        else:
-            named = self.parameters
+        named = self.columns if self.table is not None else self.parameters
         values = [(name, each.evaluator()) for name, each in named.items()]
         return lambda message: {name: simple(value(message)) for name, value in values}
 
