@@ -14,6 +14,7 @@ from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 from penstock.errors import DefinitionError
 from penstock.flows import CompiledFlow, Message
 from penstock.flows.definition.test_case import Reply
+from penstock.flows.steps import split_step
 from penstock.flows.steps.python_function import MOST_ABANDONED
 from penstock.flows.testing import CannedReplies, canned_systems
 from penstock.testing import eventually
@@ -443,6 +444,18 @@ def test_publish_keeps_the_payload_and_adds_where_it_was_written() -> None:
     assert payloads(result)[0] == b'{"id": 1, "region": "eu"}'
     assert canned.published[1].fields["headers"] == [("trace", b"1")]
     assert canned.published[0].fields["key"] == b"1"
+
+
+def test_a_message_that_is_split_twice_has_a_limit_of_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(split_step, "MOST_PARTS", 10)
+    steps = [{"set": {"variable": {"all": "$"}}}, {"split": "variable.all"}, {"split": "variable.all"}]
+
+    result = ran(*steps, payloads=[[1, 2, 3], [1, 2, 3, 4]])
+
+    assert [len(outcome.results) for outcome in result.outcomes] == [9, 8]
+    assert codes(result) == [("steps[2]", "CORE:SPLIT")] * 2
 
 
 def test_a_partition_is_a_whole_number_that_kafka_has() -> None:
