@@ -446,6 +446,22 @@ def test_publish_keeps_the_payload_and_adds_where_it_was_written() -> None:
     assert canned.published[0].fields["key"] == b"1"
 
 
+@pytest.mark.parametrize(
+    ("steps", "wanted"),
+    [
+        (["split", {"join": {}}], [[[1, 2]], [[1, 2]], [[3]]]),
+        ([{"join": {"count": 2}}], [[[[1, 2], [3]]], [[[1, 2], [3]]]]),
+    ],
+)
+def test_a_trace_shows_what_messages_are_joined_to(steps: list[Any], wanted: list[Any]) -> None:
+    result = ran(*steps, payloads=[[1, 2], [3]])
+
+    joins = [entry for entry in result.trace if entry.kind == "join"]
+    made = [[message.payload for message in entry.after] for entry in joins]
+    assert made == wanted
+    assert [entry.error for entry in joins] == [None] * len(joins)
+
+
 def test_a_message_that_is_split_twice_has_a_limit_of_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

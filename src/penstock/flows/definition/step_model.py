@@ -66,7 +66,12 @@ class Retry(FlowModel):
     wait: Duration = Field(
         default=1.0, ge=0, le=3600, description="The first wait; each is twice the last."
     )
-    longest: Duration = Field(default=30.0, gt=0, le=3600, description="The longest wait.")
+    longest: Duration = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="The longest of these waits. A `Retry-After` of a server may be longer: an hour at most.",
+    )
     codes: tuple[str, ...] = Field(
         default=(),
         description="The codes of errors after which it is tried again, as `HTTP:5*`; default: those of "

@@ -110,6 +110,8 @@ class FlowRun:
         self.failed_parts: Counter[tuple[int, ...]] = Counter()
         # Of which messages of the batch those are made that a step `join` made, by their numbers.
         self._joined: dict[int, frozenset[int]] = {}
+        # For traces: the message that a step `join` made of another one, by their places.
+        self._joined_into: dict[tuple[int, ...], tuple[int, ...]] = {}
         # Which messages went into which step: looked at only where one fails.
         self._passages: list[_Passage] = []
         # What steps must forget where the batch is run again.
@@ -150,6 +152,8 @@ class FlowRun:
     def joined(self, into: Message, messages: Sequence[Message]) -> None:
         """Note that one message was made of these."""
         number = into.place[0]
+        if self.traces:
+            self._joined_into |= {message.place: into.place for message in messages}
         for message in messages:
             other = message.place[0]
             if other != number:
@@ -214,7 +218,10 @@ class FlowRun:
         """Add a step to the trace, for each message that went into it."""
         for message in before:
             place = message.place
-            made = tuple(each for each in after if each.place[: len(place)] == place)
+            joined = self._joined_into.get(place)
+            made = tuple(
+                each for each in after if each.place[: len(place)] == place or each.place == joined
+            )
             entry = TraceEntry(step, kind, message, made, errors.get(place))
             self.trace.append(entry)
 
