@@ -261,7 +261,7 @@ def test_options_without_an_effect_are_named() -> None:
     flow = parse_flow(
         "name: t\ntrigger: {kafka: {topics: a, advanced: {heartbeat_ms: 2000, fetch_min_bytes: 9}}}\n"
         "steps:\n  - publish: {kafka: {topic: b, producer: {flush_messages: 7},\n"
-        "      connection: {addresses: k, version: '2.8'}}}\n"
+        "      connection: {addresses: k, version: 2.8}}}\n"
     )
 
     notes = [note.partition(":")[0] for note in flow.notes()]

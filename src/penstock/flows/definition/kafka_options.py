@@ -14,6 +14,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     SecretStr,
+    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
@@ -66,6 +67,11 @@ class KafkaConnection(FlowModel):
     server_certificate: str | None = Field(
         default=None, description="PEM file of the authority of the servers; with `tls`."
     )
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _may_be_a_number(cls, version: Any) -> Any:
+        return str(version) if isinstance(version, float) else version
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
