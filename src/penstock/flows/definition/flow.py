@@ -16,7 +16,13 @@ from penstock.flows.definition.kafka_options import (
     without_effect,
 )
 from penstock.flows.definition.model import FlowModel, problems_in, refused
-from penstock.flows.definition.step_model import AnyOnError, Handler, Step, Steps
+from penstock.flows.definition.step_model import (
+    MOST_OF_A_BATCH,
+    AnyOnError,
+    Handler,
+    Step,
+    Steps,
+)
 from penstock.flows.definition.test_case import TestCase
 from penstock.flows.definition.triggers import AnyTrigger, KafkaTrigger
 from penstock.flows.publish import operations as _operations
@@ -25,7 +31,6 @@ from penstock.pipeline.derived_names import imported_into, reserved_by
 from penstock.pipeline.topic_pattern import surely_fits
 
 _MOST_STEPS = 1000
-MOST_OF_A_BATCH = 1_000_000
 # Of a system from which nothing can be taken back: about two seconds of RabbitMQ.
 _MOST_OUTSIDE = 20_000
 
@@ -68,7 +73,8 @@ class Flow(FlowModel):
         le=MOST_OF_A_BATCH,
         description="The most messages that are confirmed together, and so the most that a crash "
         "publishes again; default: 20000 where a step acts on another system than Kafka, 1000000 "
-        "otherwise. Fewer cost speed: each batch takes a part of a second.",
+        "otherwise, and not more than a step `throttle` lets pass in a second. Fewer cost speed: each "
+        "batch takes a part of a second.",
     )
     tests: tuple[TestCase, ...] = Field(
         default=(), description="Example messages and what is expected of them."
@@ -186,8 +192,9 @@ class Flow(FlowModel):
         """Return how many messages a batch has at most."""
         if self.max_messages_per_batch is not None:
             return self.max_messages_per_batch
-        is_outside = any(step.kind.acts_outside() for _, step in self.all_steps())
-        return _MOST_OUTSIDE if is_outside else MOST_OF_A_BATCH
+        kinds = [step.kind for _, step in self.all_steps()]
+        most = _MOST_OUTSIDE if any(kind.acts_outside() for kind in kinds) else MOST_OF_A_BATCH
+        return min([most, *(kind.most_of_a_batch() for kind in kinds)])
 
     @property
     def confirms_at_once(self) -> bool:
