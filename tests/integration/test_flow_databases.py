@@ -51,10 +51,15 @@ def published(server: Any, password: str) -> None:
         "statement": "UPDATE flow_orders SET customer = :to WHERE id = :id",
         "parameters": {"to": "'Bob :id'", "id": "payload.id"},
     }
-    create = "CREATE TABLE flow_orders (id integer PRIMARY KEY, customer text, at timestamp, größe real)"
+    create = (
+        "CREATE TABLE flow_orders (id integer PRIMARY KEY, customer text, at timestamp, größe real)"
+    )
     nowhere = {**place, "table": "no_such_table", "columns": {"id": "1"}}
     steps = [
-        {"id": "insert", "publish": {"database": {**place, "table": "flow_orders", "columns": columns}}},
+        {
+            "id": "insert",
+            "publish": {"database": {**place, "table": "flow_orders", "columns": columns}},
+        },
         {"filter": "payload.id = 1"},
         {"id": "update", "publish": {"database": {**place, **update}}},
         {"id": "none", "publish": {"database": nowhere}},
@@ -63,7 +68,9 @@ def published(server: Any, password: str) -> None:
     databases = Databases()
     try:
         databases.publish(DatabasePublish(**place, statement=create), [PublishRequest({})])
-        messages = [Message({"id": n, "name": name}) for n, name in ((1, evil), (2, evil), (2, "x"))]
+        messages = [
+            Message({"id": n, "name": name}) for n, name in ((1, evil), (2, evil), (2, "x"))
+        ]
         flow = Flow(name="t", trigger={"kafka": "a"}, steps=steps)
         result = CompiledFlow(flow).run(messages, live.systems())
         rows = databases.query(

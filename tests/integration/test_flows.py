@@ -15,7 +15,8 @@ from penstock.testing import fill, read_all
 
 
 @pytest.mark.parametrize(
-    ("isolation", "expected"), [({}, ["1", "2", "3"]), ({"isolation": "read-committed"}, ["1", "3"])]
+    ("isolation", "expected"),
+    [({}, ["1", "2", "3"]), ({"isolation": "read-committed"}, ["1", "3"])],
 )
 def test_records_of_transactions_that_were_aborted_are_read_by_default(
     connection: Connection,

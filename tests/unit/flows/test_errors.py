@@ -63,7 +63,9 @@ def test_a_batch_that_is_run_again_is_not_a_duplicate_of_itself() -> None:
     queue = {"publish": {"rabbitmq": {"url": "amqp://mq", "routing_key": "q"}}, "id": "send"}
     compiled = CompiledFlow(flow_of({"dedupe": "payload.id"}, queue))
     batch = [Message({"id": 1}), Message({"id": 1})]
-    away = CannedReplies({"send": [Reply(error="RABBITMQ:UNAVAILABLE")]}, names={"steps[1]": "send"})
+    away = CannedReplies(
+        {"send": [Reply(error="RABBITMQ:UNAVAILABLE")]}, names={"steps[1]": "send"}
+    )
 
     with pytest.raises(FlowWaitsError):
         compiled.run(batch, away.systems())

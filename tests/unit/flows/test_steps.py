@@ -362,7 +362,12 @@ def test_a_large_list_of_unique_objects_is_checked_in_linear_time() -> None:
     # jsonschema compares each object with all others: an hour for this many.
     many = [{"a": number} for number in range(50_000)]
     schema = {"type": "array", "uniqueItems": True}
-    given = [many, [*many, {"a": 7.0}], [1, "1", True, None, [1], [True], {}], [0.5, [{"b": 0.5}], 0.5]]
+    given = [
+        many,
+        [*many, {"a": 7.0}],
+        [1, "1", True, None, [1], [True], {}],
+        [0.5, [{"b": 0.5}], 0.5],
+    ]
 
     result = ran({"validate": schema}, payloads=given)
 
@@ -466,7 +471,11 @@ def test_a_message_that_is_split_twice_has_a_limit_of_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(split_step, "MOST_PARTS", 10)
-    steps = [{"set": {"variable": {"all": "$"}}}, {"split": "variable.all"}, {"split": "variable.all"}]
+    steps = [
+        {"set": {"variable": {"all": "$"}}},
+        {"split": "variable.all"},
+        {"split": "variable.all"},
+    ]
 
     result = ran(*steps, payloads=[[1, 2, 3], [1, 2, 3, 4]])
 

@@ -248,8 +248,7 @@ class Flow(FlowModel):
 def _reads(topics: tuple[str, ...], topic: str) -> bool:
     """Return whether a topic is one of these, or fits one that is a pattern: all of its name."""
     return any(
-        surely_fits(each, topic) if each.startswith("^") else each == topic
-        for each in topics
+        surely_fits(each, topic) if each.startswith("^") else each == topic for each in topics
     )
 
 

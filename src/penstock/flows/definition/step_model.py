@@ -75,7 +75,8 @@ class Retry(FlowModel):
         default=30.0,
         gt=0,
         le=3600,
-        description="The longest of these waits. A `Retry-After` of a server may be longer: an hour at most.",
+        description="The longest of these waits. A `Retry-After` of a server may be longer: an hour at "
+        "most.",
     )
     codes: tuple[str, ...] = Field(
         default=(),

@@ -68,8 +68,8 @@ class ExpectedPublish(FlowModel):
     fields: dict[str, Any] = Field(
         default_factory=dict,
         description="Other fields: `partition` and `headers` of Kafka, `exchange`, `routing_key`, "
-        "`message_id` and `headers` of RabbitMQ, `destination`, `correlation_id` and `properties` of JMS, "
-        "`method` and `url` of HTTP, the columns or parameters of a database.",
+        "`message_id` and `headers` of RabbitMQ, `destination`, `correlation_id` and `properties` of "
+        "JMS, `method` and `url` of HTTP, the columns or parameters of a database.",
     )
 
 

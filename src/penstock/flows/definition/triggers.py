@@ -213,8 +213,9 @@ class HttpTrigger(Trigger):
     )
     auth: HttpTriggerAuth | None = Field(
         default=None,
-        description="Who may send, one of: `token: TOKEN`, `basic: {username, password}`, `hmac: {secret}` "
-        "with `header` (default: X-Signature) and `algorithm` (`sha256`, the default, or `sha512`).",
+        description="Who may send, one of: `token: TOKEN`, `basic: {username, password}`, `hmac: "
+        "{secret}` with `header` (default: X-Signature) and `algorithm` (`sha256`, the default, or "
+        "`sha512`).",
     )
     allow_anyone: bool = Field(
         default=False, description="Listen without `auth` where other machines can send."

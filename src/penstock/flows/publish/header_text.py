@@ -1,4 +1,4 @@
-"""Headers as a JSON text with `${...}` in it: a value is a value there, and never becomes other headers."""
+"""Headers as a JSON text with `${...}` in it: a value stays a value, and never becomes other headers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class KafkaTriggerSource(TriggerSource):
         return connection_of(self._trigger.connection)
 
     def placed(self, connection: Connection) -> Connection:
-        """Return the connection with the options of the trigger; defaults do not replace its own settings."""
+        """Return the connection with the options of the trigger; its own settings precede defaults."""
         advanced = self._trigger.advanced
         settings = {**advanced.defaults(), **connection.to_config(), **advanced.given()}
         return Connection.from_config(settings)

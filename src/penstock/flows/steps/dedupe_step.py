@@ -22,9 +22,9 @@ from penstock.pipeline.values import Duration
 class DedupeStep(FlowStep):
     """Lets the first message of each key pass. A message without a key (null) always passes.
 
-    Keys are remembered in the memory of the process: a restart forgets them, and a batch that is run again
-    because a system was unavailable forgets its own. Where that is not enough, the step `deduplicate` of a
-    pipeline keeps them in its checkpoint.
+    Keys are remembered in the memory of the process: a restart forgets them, and a batch that is run
+    again because a system was unavailable forgets its own. Where that is not enough, the step
+    `deduplicate` of a pipeline keeps them in its checkpoint.
     """
 
     name = "dedupe"

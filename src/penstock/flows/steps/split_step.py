@@ -24,8 +24,8 @@ class SplitStep(FlowStep):
     """Makes a message of each element of a list. `join` makes one of them again.
 
     A part has the attributes of its message and `split`: its `index` (the first is 0) and the `count`. A
-    message with an empty list, or null, ends here. Split several times, a message of the trigger becomes at
-    most a million parts.
+    message with an empty list, or null, ends here. Split several times, a message of the trigger becomes
+    at most a million parts.
     """
 
     name = "split"
@@ -78,8 +78,8 @@ class _Split(BoundStep):
             if made[message.place[0]] > MOST_PARTS:
                 raise Fault(
                     "CORE:SPLIT",
-                    f"the message of the trigger has become more than {MOST_PARTS} parts: publish them to a "
-                    "topic before they are split again",
+                    f"the message of the trigger has become more than {MOST_PARTS} parts: publish them "
+                    "to a topic before they are split again",
                 )
             return parts
 

@@ -29,8 +29,8 @@ _VALUES = frozenset({"const", "enum", "default", "examples"})
 class ValidateStep(FlowStep):
     """Checks the payload by a JSON Schema; one that does not fit fails with CORE:VALIDATION.
 
-    Patterns are RE2's, whose time is linear. References to other documents are not followed. The dialect is
-    that of `$schema` at the top, by default 2020-12.
+    Patterns are RE2's, whose time is linear. References to other documents are not followed. The dialect
+    is that of `$schema` at the top, by default 2020-12.
     """
 
     name = "validate"
@@ -117,7 +117,7 @@ def _validator_of(schema: Any) -> Any:
 
 
 def _without_dialect(schema: Any) -> Any:
-    """Return the schema without `$schema`: a `$ref` to a part with it leads to jsonschema's own keywords."""
+    """Return the schema without `$schema`: a `$ref` to a part with it would lead to other keywords."""
     if isinstance(schema, list):
         return [_without_dialect(part) for part in schema]
     if not isinstance(schema, dict):
