@@ -96,6 +96,28 @@ def published(server: Any, password: str) -> None:
     assert result.dead_letters[0].message.attribute == {"rows": 1}
 
 
+def test_a_statement_that_waits_for_a_lock_ends_in_time(postgres: Any) -> None:
+    place = {"url": postgres.url, "password": PASSWORD}
+    databases = Databases()
+
+    def run(statement: str, timeout: float) -> Any:
+        operation = DatabasePublish(**place, statement=statement, timeout=timeout)
+        (receipt,) = databases.publish(operation, [PublishRequest({})])
+        return receipt
+
+    try:
+        run("CREATE TABLE flow_locked (id integer)", 30)
+        with postgres.connect() as other, other.transaction():
+            other.execute("LOCK TABLE flow_locked")
+            late = run("INSERT INTO flow_locked VALUES (1)", 0.3)
+        done = run("INSERT INTO flow_locked VALUES (2)", 30)
+    finally:
+        run("DROP TABLE flow_locked", 30)
+        databases.close()
+
+    assert (late.code, done) == ("CORE:TIMEOUT", {"rows": 1})
+
+
 def test_rows_are_published_to_postgresql(postgres: Any) -> None:
     published(postgres, PASSWORD)
 

@@ -30,12 +30,14 @@ class Api(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     busy: ClassVar[set[str]] = set()
+    clients: ClassVar[set[Any]] = set()
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         is_busy = self.path == "/busy" and not self.busy
         self.busy.add(self.path)
+        self.clients.add(self.client_address)
         reply = f'{{"path": "{self.path}", "got": {body.decode() or "null"}}}'.encode()
         self.send_response(503 if is_busy else 404 if self.path == "/none" else 200)
         self.send_header("Content-Type", "application/json; charset=utf-8")
@@ -80,6 +82,22 @@ def test_http_asks_and_publishes(api: str, live: LiveSystems) -> None:
     ]
     assert result.results[0].variable["b"] == {"path": "/busy", "got": None}
     assert result.results[0].payload["status"] == 404
+
+
+def test_parallel_requests_use_their_connections_in_the_next_batch_too(
+    api: str, live: LiveSystems
+) -> None:
+    step = {"http": {"url": f"{api}/items/${{payload}}", "parallel": 3, "into": "variable.item"}}
+    compiled = CompiledFlow(flow_of(step))
+    Api.clients.clear()
+
+    for _ in range(5):
+        result = compiled.run([Message(n) for n in range(20)], live.systems())
+
+    assert [m.variable["item"]["path"] for m in result.results] == [
+        f"/items/{n}" for n in range(20)
+    ]
+    assert len(Api.clients) <= 3
 
 
 def test_a_server_that_is_away_is_a_code(live: LiveSystems) -> None:

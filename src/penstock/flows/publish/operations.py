@@ -25,6 +25,7 @@ from penstock.flows.publish.database_address import checked_address
 from penstock.flows.publish.header_text import check_header_text, header_maker
 from penstock.flows.publish.operation import Fields, FieldsOfAll, Operation, operation
 from penstock.flows.steps.sql_query import parameters_of, simple
+from penstock.pipeline.values import Duration
 from penstock.sinks.jms.jms_broker import BrokerOptions as JmsOptions
 from penstock.sinks.rabbitmq.broker_options import BrokerOptions as RabbitMqOptions
 
@@ -409,6 +410,9 @@ class DatabasePublish(Operation):
     )
     parameters: dict[str, Expression] = Field(
         default_factory=dict, description="The values of the parameters."
+    )
+    timeout: Duration = Field(
+        default=30.0, gt=0, le=3600, description="The longest time of a statement."
     )
 
     @model_validator(mode="after")
