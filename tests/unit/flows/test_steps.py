@@ -14,6 +14,8 @@ from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 from penstock.errors import DefinitionError
 from penstock.flows import CompiledFlow, Message
 from penstock.flows.definition.test_case import Reply
+from penstock.flows.error_codes import Fault
+from penstock.flows.running.payload_rows import PayloadRows
 from penstock.flows.steps import split_step
 from penstock.flows.steps.python_function import MOST_ABANDONED
 from penstock.flows.testing import CannedReplies, canned_systems
@@ -172,9 +174,41 @@ def test_the_case_of_members_does_not_count_in_sql() -> None:
     ],
 )
 def test_sql_over_a_payload_can_do_nothing_else(query: str, code: str) -> None:
-    result = ran({"sql": {"query": query, "timeout": "200ms"}}, payloads=[[{"a": 1}]])
+    with pytest.raises(Fault) as refused:
+        PayloadRows(query, most=10, timeout=0.2).selected([{"a": 1}], {})
 
-    assert codes(result) == [("steps[0]", code)]
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("ATTACH DATABASE '/tmp/x' AS x", "not authorized"),
+        ("DELETE FROM rows", "not authorized"),
+        ("SELECT * FROM sqlite_master, nowhere", "no such table: nowhere"),
+        ("SELECT 1; SELECT 2", "one statement at a time"),
+        ("SELECT none_such(1)", "no such function: none_such"),
+        ("SELECT ?", "Binding"),
+        ("SELECT (", "incomplete input"),
+    ],
+)
+def test_a_query_that_no_payload_makes_valid_is_refused(query: str, why: str) -> None:
+    with pytest.raises(DefinitionError, match=f"SQLite: .*{why}"):
+        flow_of({"sql": query})
+
+
+def test_a_query_may_name_members_that_a_payload_has() -> None:
+    given = [[{"id": 1, "n": 2}, {"id": 2}]]
+    joined = (
+        "-- ours\nWITH a AS (SELECT id, n FROM rows r) SELECT b.id FROM a JOIN rows b USING (id) "
+        "WHERE b.n > 1"
+    )
+    both = "SELECT * FROM rows UNION SELECT 1, 2 ORDER BY id"
+
+    assert payloads(ran({"sql": joined}, payloads=given)) == [[{"id": 1}]]
+    assert payloads(ran({"sql": both}, payloads=given)) == [
+        [{"id": 1, "n": 2}, {"id": 2, "n": None}]
+    ]
 
 
 def test_a_parameter_is_never_part_of_the_query() -> None:
@@ -518,7 +552,7 @@ def test_a_value_cannot_make_other_headers() -> None:
 
 
 def test_headers_that_no_value_makes_json_are_refused() -> None:
-    with pytest.raises(DefinitionError, match="the headers is not JSON"):
+    with pytest.raises(DefinitionError, match="the text of the headers is not JSON"):
         flow_of({"publish": {"kafka": {"topic": "t", "headers": '{"a": "${payload.a}'}}})
 
 

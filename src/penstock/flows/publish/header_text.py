@@ -19,7 +19,7 @@ def header_pairs(text: str) -> Pairs:
     >>> header_pairs('{"a": "x", "b": 1}')
     [('a', b'x'), ('b', b'1')]
     """
-    given = from_json(text, "the headers")
+    given = from_json(text, "the text of the headers")
     if not isinstance(given, dict):
         raise ExpressionError(f"headers are a JSON object of texts, given {kind_of(given)}")
     return [(_utf8(name), bytes_of(value) or b"") for name, value in given.items()]

@@ -97,7 +97,10 @@ class KafkaPublish(Operation):
             raise refused(
                 f"given {headers!r:.60}; headers are a mapping, or a text that is a JSON object"
             )
-        return headers
+        # Read here: of two forms that do not fit, pydantic reports both.
+        if isinstance(headers, dict):
+            return {str(name): _header_value(name, value) for name, value in headers.items()}
+        return Template.read(headers) if isinstance(headers, str) else headers
 
     @field_validator("headers")
     @classmethod
@@ -181,6 +184,13 @@ def _partition(text: str) -> int:
     if not _PARTITION.fullmatch(text) or int(text) > 2**31 - 1:
         raise ExpressionError(f"{text[:40]!r} is not a partition; give a number from 0")
     return int(text)
+
+
+def _header_value(name: Any, value: Any) -> Template:
+    try:
+        return Template.read(value)
+    except ExpressionError as error:
+        raise refused(f"the header {name!r:.60}: {error}") from None
 
 
 def _headers(given: Template | dict[str, Template] | None) -> Any:
