@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import time
@@ -327,6 +328,28 @@ def test_consumers_are_fewer_than_partitions() -> None:
 )
 def test_a_cron_fires_next(cron: str, after: datetime) -> None:
     assert Cron.read(cron).after(datetime(2024, 2, 28, 23, 58)) == after
+
+
+def test_files_are_found_next_to_the_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "order.json").write_text('{"type": "object", "required": ["sku"]}')
+    (tmp_path / "products.csv").write_text("sku,price\na,10\n")
+    (tmp_path / "flow.yaml").write_text(
+        "name: t\ntrigger: {kafka: a}\nsteps:\n  - validate: order.json\n"
+        "  - lookup: {table: products.csv, key: payload.sku}\n"
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    flow = pickle.loads(pickle.dumps(read_flow(Path("../flow.yaml"))))
+    monkeypatch.chdir("/")
+    result = CompiledFlow(flow).run([Message({"sku": "a"}), Message({})], canned_systems())
+
+    assert [m.variable for m in result.results] == [{"found": {"sku": "a", "price": "10"}}]
+    assert [letter.error["Code"] for letter in result.dead_letters] == ["CORE:VALIDATION"]
+    assert flow.steps[1].kind.table == "products.csv"  # type: ignore[attr-defined]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, PrivateAttr, field_validator
 
 from penstock.errors import FormatError, missing_extra
 from penstock.flows.definition.model import refused
+from penstock.flows.definition.next_files import named_file
 from penstock.flows.definition.step_model import FlowStep, step_kind
 from penstock.flows.error_codes import Fault
 from penstock.flows.expressions import ExpressionError
@@ -38,7 +38,8 @@ class ValidateStep(FlowStep):
 
     schema_: dict[str, Any] | bool = Field(
         alias="schema",
-        description="The JSON Schema: a mapping, or the path of a JSON file, next to the definition.",
+        description="The JSON Schema: a mapping, or the path of a JSON file, from the folder of the "
+        "definition.",
         json_schema_extra={"takes_mapping": True},
     )
     _validator: Any = PrivateAttr(default=None)
@@ -51,7 +52,7 @@ class ValidateStep(FlowStep):
         if is_only_checked():
             return True
         try:
-            data = Path(given).read_bytes()
+            data = named_file(given).read_bytes()
         except OSError as error:
             raise refused(
                 f"cannot read {given!r}: {error.strerror}; give the path of a JSON Schema"
