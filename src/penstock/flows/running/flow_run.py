@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from penstock.errors import TerminalError, TransientError
 from penstock.flows.error_codes import Fault
+from penstock.flows.expressions.value_text import time_text
 from penstock.flows.message import Message
 from penstock.flows.running.systems import Systems
 
@@ -256,6 +258,8 @@ def shown(value: Any) -> Any:
 
     if isinstance(value, bytes):
         return text_or_base64(value)
+    if isinstance(value, datetime):
+        return time_text(value)
     if isinstance(value, dict):
         return {str(key): shown(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
