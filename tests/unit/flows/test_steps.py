@@ -412,6 +412,15 @@ def test_a_large_list_of_unique_objects_is_checked_in_linear_time() -> None:
     ]
 
 
+def test_a_schema_that_takes_minutes_to_check_is_refused() -> None:
+    draft = {"$schema": "http://json-schema.org/draft-04/schema#"}
+
+    with pytest.raises(DefinitionError, match="a list has 5000 elements; allowed are 1000 where"):
+        flow_of({"validate": {"schema": {**draft, "enum": [{"a": n} for n in range(5000)]}}})
+    codes_of = {**draft, "enum": [f"code-{n}" for n in range(5000)]}
+    assert payloads(ran({"validate": codes_of}, payloads=[b'"code-7"'])) == [b'"code-7"']
+
+
 @pytest.mark.parametrize("dialect", ["https://json-schema.org/draft/2020-12/schema", None])
 def test_patterns_are_linear_where_a_schema_refers_to_itself(dialect: str | None) -> None:
     schema = {

@@ -23,5 +23,5 @@ def next_to(definition: Path) -> Iterator[None]:
 def named_file(given: str) -> Path:
     """Return the absolute path of a file that a definition names."""
     folder = _folder.get()
-    beside = folder / given if folder is not None else Path(given)
-    return (beside if beside.exists() else Path(given)).absolute()
+    own = folder / given if folder is not None else Path(given)
+    return (own if own.exists() else Path(given)).absolute()

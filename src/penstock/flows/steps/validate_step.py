@@ -21,6 +21,7 @@ from penstock.pipeline.values import is_only_checked
 
 _LARGEST = 2**20
 _SHOWN = 10
+_MOST_ELEMENTS = 1000
 # Keywords whose values are not schemas.
 _VALUES = frozenset({"const", "enum", "default", "examples"})
 
@@ -98,6 +99,7 @@ def _validator_of(schema: Any) -> Any:
         raise missing_extra(missing, "the step 'validate'") from missing
     base: Any = validators.validator_for(schema, default=Draft202012Validator)
     try:
+        _require_short_lists(schema)
         base.check_schema(schema)
         _check_patterns(schema)
     except SchemaError as error:
@@ -128,6 +130,20 @@ def _without_dialect(schema: Any) -> Any:
         for name, part in schema.items()
         if name != "$schema" or not isinstance(part, str)
     }
+
+
+def _require_short_lists(schema: Any) -> None:
+    """Raise for a list whose elements the check of a schema would compare each with all others."""
+    if isinstance(schema, list) and len(schema) > _MOST_ELEMENTS:
+        kinds = {type(each) for each in schema}
+        if not (kinds <= {str} or kinds <= {int, float}):
+            raise ExpressionError(
+                f"a list has {len(schema)} elements; allowed are {_MOST_ELEMENTS} where not all are "
+                "texts, or all numbers"
+            )
+    parts = schema.values() if isinstance(schema, dict) else schema
+    for part in parts if isinstance(schema, dict | list) else ():
+        _require_short_lists(part)
 
 
 def _check_patterns(schema: Any) -> None:
