@@ -7,11 +7,44 @@ from typing import Any
 
 import pytest
 
-from penstock import Connection, start
+from penstock import Connection, Producer, start
 from penstock.errors import ConfigError
 from penstock.flows import Flow
 from penstock.flows.spark.flow_pipeline import flow_pipeline, require_partitions
 from penstock.testing import fill, read_all
+
+
+@pytest.mark.parametrize(
+    ("isolation", "expected"),
+    [({}, ["1", "2", "3"]), ({"isolation": "read-committed"}, ["1", "3"])],
+)
+def test_records_of_transactions_that_were_aborted_are_read_by_default(
+    connection: Connection,
+    topic: Any,
+    unique: str,
+    tmp_path: Any,
+    isolation: dict[str, str],
+    expected: list[str],
+) -> None:
+    given, out = topic("in"), topic("out")
+    with Producer(connection, transactional_id=unique) as producer:
+        for value, is_committed in (("1", True), ("2", False), ("3", True)):
+            producer.begin_transaction()
+            producer.produce(given, None, value)
+            producer.flush()
+            if is_committed:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+    advanced = {"initial_offset": "oldest", **isolation}
+    flow = Flow(name=unique, trigger={"kafka": {"topics": given, "advanced": advanced}}).then(
+        publish={"kafka": {"topic": out}}
+    )
+
+    with start(flow_pipeline(flow, connection, state=str(tmp_path)), once=True) as running:
+        assert running.wait(120)
+
+    assert [record.value.decode() for record in read_all(connection, out)] == expected
 
 
 def test_a_flow_reads_a_topic_and_publishes_to_another(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import orjson
 import typer
 import yaml
 
@@ -27,6 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Flows: messages through steps to other systems; new, check, test, run, deploy, draw.",
 )
+_BITS_OF_ORJSON = 63
 FlowFile = Annotated[Path, typer.Argument(metavar="FILE", help="A flow (YAML).")]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it is written.")
@@ -103,7 +105,7 @@ def test(
     flow = read_flow(file)
     results = run_tests(_selected(flow, only, file), traces=trace or as_json)
     if as_json:
-        print_json([_as_json(result) for result in results])
+        print_json(_as_printed([_as_json(result) for result in results]))
     else:
         for result in results:
             _show(result, trace)
@@ -146,6 +148,19 @@ def _trace_lines(entry: TraceEntry) -> list[str]:
 def _message(message: Message) -> str:
     parts = {name: value for name, value in message.shown().items() if value not in ({}, None)}
     return "  ".join(f"{name}={shown(value)!r:.500}" for name, value in parts.items())
+
+
+def _as_printed(value: Any) -> Any:
+    """Return a value of JSON without the secrets of the definition; whole numbers have any length."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, list):
+        return [_as_printed(each) for each in value]
+    if isinstance(value, dict):
+        return {mask(name): _as_printed(each) for name, each in value.items()}
+    if type(value) is int and value.bit_length() > _BITS_OF_ORJSON:
+        return orjson.Fragment(str(value))
+    return value
 
 
 def _as_json(result: TestResult) -> dict[str, Any]:

@@ -64,9 +64,13 @@ class CompiledFlow:
         """
         run = FlowRun(messages, systems, traces=traces)
         placed = [_placed(message, number) for number, message in enumerate(messages)]
-        run.finished(self._through(placed, from_step, run))
-        self._settle(run)
-        return RunResult(run.outcomes, run.trace)
+        try:
+            run.finished(self._through(placed, from_step, run))
+            self._settle(run)
+        except BaseException:
+            run.undo()
+            raise
+        return RunResult(run.outcomes, run.trace, run.undo)
 
     def _through(
         self, messages: list[Message], from_step: str | None, run: FlowRun

@@ -14,6 +14,7 @@ from penstock.errors import (
     ConfigError,
     PenstockError,
     RecordError,
+    TerminalError,
     TransientError,
 )
 from penstock.flows.expressions import ExpressionError
@@ -135,7 +136,7 @@ def fault_of(error: Exception, system: str = "") -> Fault:  # noqa: PLR0911 - a 
         return Fault("KAFKA:UNAVAILABLE", str(error), error.retry_after)
     if isinstance(error, TransientError):
         return Fault(f"{system or 'CORE'}:UNAVAILABLE", str(error), error.retry_after)
-    if system and isinstance(error, RecordError | ConfigError):
+    if system and isinstance(error, RecordError | ConfigError | TerminalError):
         return Fault(f"{system}:REFUSED", str(error))
     if isinstance(error, TimeoutError):
         return Fault("CORE:TIMEOUT", str(error))

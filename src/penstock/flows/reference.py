@@ -15,6 +15,15 @@ from penstock.flows.definition.kafka_options import (
     ProducerAdvanced,
 )
 from penstock.flows.definition.step_model import KINDS, Handler, Retry, StepOptions
+from penstock.flows.definition.test_case import (
+    ExampleMessage,
+    Expected,
+    ExpectedDeadLetter,
+    ExpectedMessage,
+    ExpectedPublish,
+    Reply,
+    TestCase,
+)
 from penstock.flows.definition.triggers import TRIGGERS
 from penstock.flows.error_codes import CODES
 from penstock.flows.expressions import FUNCTIONS, Expression, Template
@@ -25,7 +34,7 @@ def tables() -> dict[str, str]:
     """Return each table as Markdown by its name.
 
     >>> sorted(tables())
-    ['codes', 'consumer', 'functions', 'options', 'publish', 'steps', 'triggers']
+    ['codes', 'consumer', 'functions', 'options', 'publish', 'steps', 'tests', 'triggers']
     """
     return {name: make() for name, make in _TABLES.items()}
 
@@ -75,6 +84,19 @@ def _consumer() -> str:
     return "\n\n".join(_section(name, model) for name, model in models.items())
 
 
+def _tests() -> str:
+    models: dict[str, type[BaseModel]] = {
+        "a test": TestCase,
+        "a message of a test": ExampleMessage,
+        "a reply": Reply,
+        "`expect`": Expected,
+        "a result": ExpectedMessage,
+        "what is published": ExpectedPublish,
+        "a dead letter": ExpectedDeadLetter,
+    }
+    return "\n\n".join(_section(f"Options of {name}", model) for name, model in models.items())
+
+
 _TABLES: dict[str, Callable[[], str]] = {
     "functions": _functions,
     "codes": _codes,
@@ -83,6 +105,7 @@ _TABLES: dict[str, Callable[[], str]] = {
     "publish": _publish,
     "triggers": _triggers,
     "consumer": _consumer,
+    "tests": _tests,
 }
 
 

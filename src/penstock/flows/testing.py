@@ -227,7 +227,9 @@ def _published(each: Published) -> dict[str, Any]:
     request = fields.pop("request", None)
     if request is not None:
         fields |= {"method": request.method, "url": request.url, "value": request.body}
-    return {"step": each.step, **fields}
+    if isinstance(headers := fields.get("headers"), list):  # the pairs of a record
+        fields["headers"] = dict(headers)
+    return {**fields, "step": each.step}
 
 
 def _lists(what: str, expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from penstock.pipeline.importing import POSITIONS, Import, checked_template
 from penstock.pipeline.problems import problems_of
 from penstock.pipeline.registry import AnyDecode, AnySink, AnySource, AnyStep, component
 from penstock.pipeline.stateful import Stateful, misplaced
+from penstock.pipeline.topic_pattern import surely_fits
 from penstock.pipeline.values import AnyConnection, Duration
 
 
@@ -280,8 +281,7 @@ class Pipeline(SafeModel):
     def _does_not_read_its_dead_letters(self) -> Pipeline:
         sink = self.dead_letter_sink
         topic = getattr(sink, "topic", None)
-        reads = getattr(self.source, "reads", None)
-        if topic and reads and reads(topic) and getattr(sink, "connection", None) is None:
+        if topic and self._surely_reads(topic) and getattr(sink, "connection", None) is None:
             raise PydanticCustomError(
                 "dead_letters",
                 "the source reads the topic '{topic}', to which dead letters go: a record that fails "
@@ -290,6 +290,13 @@ class Pipeline(SafeModel):
                 {"topic": topic},
             )
         return self
+
+    def _surely_reads(self, topic: str) -> bool:
+        pattern = getattr(self.source, "topic_pattern", lambda: None)()
+        if pattern is not None:
+            return surely_fits(pattern, topic)
+        reads = getattr(self.source, "reads", None)
+        return bool(reads and reads(topic))
 
     def _refuse_topics(self, source: Import) -> None:
         """Raise where an import, or the pipeline behind it, would read what it writes."""

@@ -112,6 +112,34 @@ def test_results_and_traces_are_json(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert first["trace"][0]["after"][0]["payload"] == 2
 
 
+def test_traces_have_numbers_of_any_length_times_and_no_secrets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = 10**30
+    text = f"""
+name: t
+trigger: {{kafka: a}}
+steps:
+  - http: {{url: "https://a.example/", auth: {{bearer: token-of-this-test}}, into: variable.reply}}
+    id: ask
+  - map: {{n: payload.n, at: "parse_time('2024-05-01')", token: "'token-of-this-test'"}}
+tests:
+  - name: a
+    messages: [{{payload: {{n: {number}}}}}]
+    replies: {{ask: {{body: token-of-this-test}}}}
+    expect: {{status: {{done: 1}}}}
+"""
+    run_tests_of(saved(tmp_path, text), as_json=True)
+    printed = capsys.readouterr().out
+    run_tests_of(saved(tmp_path, text), trace=True)
+    shown = capsys.readouterr().out
+
+    (after,) = json.loads(printed)[0]["trace"][1]["after"]
+    assert (after["payload"]["n"], after["payload"]["at"]) == (number, "2024-05-01T00:00:00Z")
+    assert "token-of-this-test" not in printed + shown
+    assert f"{{'n': {number}, 'at': '2024-05-01T00:00:00Z'" in shown
+
+
 def test_tests_that_do_not_exist_are_named(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match="no test with 'x' in its name; it has: adds one, another"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import time
@@ -134,6 +135,40 @@ def test_a_thousand_steps_and_no_more() -> None:
     assert time.perf_counter() - began < 20
 
 
+def test_a_pattern_of_topics_cannot_hold_up_the_check() -> None:
+    # Python's own regular expressions would need 2**60 steps.
+    trigger = {"kafka": "^(a+)+$"}
+
+    assert Flow(name="a" * 60, trigger=trigger).notes() == []
+    with pytest.raises(DefinitionError, match="the trigger reads 'aaa', to which dead letters go"):
+        Flow(name="b", trigger=trigger, dead_letters="aaa")
+
+
+@pytest.mark.parametrize(
+    ("flow", "trigger", "publish"),
+    [
+        ("shop", {}, {"connection": "shop"}),
+        ("shop", {"connection": "shop"}, {}),
+        ("shop", {}, {}),
+        (None, {"connection": "shop"}, {"connection": "shop"}),
+    ],
+)
+def test_a_flow_that_reads_its_own_output_is_refused_wherever_the_cluster_is_named(
+    flow: str | None, trigger: dict[str, str], publish: dict[str, str]
+) -> None:
+    given = {
+        "name": "t",
+        "connection": flow,
+        "trigger": {"kafka": {"topics": "orders", **trigger}},
+        "steps": [{"publish": {"kafka": {"topic": "orders", **publish}}}],
+    }
+
+    with pytest.raises(DefinitionError, match="given 'orders', which the trigger reads"):
+        Flow(**given)
+    given["steps"] = [{"publish": {"kafka": {"topic": "orders", "connection": "elsewhere"}}}]
+    assert Flow(**given)
+
+
 def test_aliases_cannot_stand_for_gigabytes() -> None:
     levels = "".join(f"a{n + 1}: &a{n + 1} [*a{n},*a{n},*a{n}]\n" for n in range(40))
 
@@ -164,12 +199,20 @@ def test_all_options_of_the_consumer_have_their_defaults() -> None:
     assert ConsumerAdvanced(fetch_max_mb=2, isolation="read-committed").settings() == {
         "isolation.level": "read_committed",
         "retry.backoff.ms": 2000,
+        "retry.backoff.max.ms": 2000,
         "request.timeout.ms": 30_000,
         "fetch.min.bytes": 1,
-        "max.partition.fetch.bytes": 1_048_576,
         "fetch.max.bytes": 2 * 2**20,
-        "fetch.max.wait.ms": 250,
     }
+    assert ConsumerAdvanced().settings() == {
+        "isolation.level": "read_uncommitted",
+        "retry.backoff.ms": 2000,
+        "retry.backoff.max.ms": 2000,
+        "request.timeout.ms": 30_000,
+        "fetch.min.bytes": 1,
+    }
+    own = ConsumerAdvanced(fetch_default_bytes=1_048_576, fetch_wait_ms=250, fetch_max_mb=0)
+    assert own.given() == {"max.partition.fetch.bytes": 1_048_576, "fetch.max.wait.ms": 250}
 
 
 def test_all_options_of_the_producer_have_their_defaults() -> None:
@@ -219,7 +262,7 @@ def test_options_without_an_effect_are_named() -> None:
     flow = parse_flow(
         "name: t\ntrigger: {kafka: {topics: a, advanced: {heartbeat_ms: 2000, fetch_min_bytes: 9}}}\n"
         "steps:\n  - publish: {kafka: {topic: b, producer: {flush_messages: 7},\n"
-        "      connection: {addresses: k, version: '2.8'}}}\n"
+        "      connection: {addresses: k, version: 2.8}}}\n"
     )
 
     notes = [note.partition(":")[0] for note in flow.notes()]
@@ -257,7 +300,10 @@ def test_an_option_without_an_effect_next_to_the_others_is_named(
 
 
 def test_a_wait_of_nothing_is_not_the_wait_of_the_client() -> None:
-    assert ConsumerAdvanced(retry_backoff_ms=0).settings()["retry.backoff.ms"] == 1
+    assert ConsumerAdvanced(retry_backoff_ms=0).given() == {
+        "retry.backoff.ms": 1,
+        "retry.backoff.max.ms": 1000,
+    }
 
 
 def test_consumers_are_fewer_than_partitions() -> None:
@@ -282,6 +328,28 @@ def test_consumers_are_fewer_than_partitions() -> None:
 )
 def test_a_cron_fires_next(cron: str, after: datetime) -> None:
     assert Cron.read(cron).after(datetime(2024, 2, 28, 23, 58)) == after
+
+
+def test_files_are_found_next_to_the_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "order.json").write_text('{"type": "object", "required": ["sku"]}')
+    (tmp_path / "products.csv").write_text("sku,price\na,10\n")
+    (tmp_path / "flow.yaml").write_text(
+        "name: t\ntrigger: {kafka: a}\nsteps:\n  - validate: order.json\n"
+        "  - lookup: {table: products.csv, key: payload.sku}\n"
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    flow = pickle.loads(pickle.dumps(read_flow(Path("../flow.yaml"))))
+    monkeypatch.chdir("/")
+    result = CompiledFlow(flow).run([Message({"sku": "a"}), Message({})], canned_systems())
+
+    assert [m.variable for m in result.results] == [{"found": {"sku": "a", "price": "10"}}]
+    assert [letter.error["Code"] for letter in result.dead_letters] == ["CORE:VALIDATION"]
+    assert flow.steps[1].kind.table == "products.csv"  # type: ignore[attr-defined]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

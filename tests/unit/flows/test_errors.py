@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 
-from penstock.errors import BrokerUnavailableError, ConfigError, RefusedError, TransientError
+from penstock.errors import (
+    BrokerUnavailableError,
+    ConfigError,
+    RefusedError,
+    TerminalError,
+    TransientError,
+)
 from penstock.flows import CompiledFlow, FlowStoppedError, Message
 from penstock.flows.definition.test_case import Reply
 from penstock.flows.error_codes import CODES, fault_of, is_known
@@ -51,6 +57,23 @@ def test_a_dead_letter_is_replayed_from_the_failed_step() -> None:
     assert payloads(again) == payloads(by_place) == [102]
     with pytest.raises(ConfigError, match="there is no step 'devide'; did you mean 'divide'"):
         compiled.run([fixed], systems, from_step="devide")
+
+
+def test_a_batch_that_is_run_again_is_not_a_duplicate_of_itself() -> None:
+    queue = {"publish": {"rabbitmq": {"url": "amqp://mq", "routing_key": "q"}}, "id": "send"}
+    compiled = CompiledFlow(flow_of({"dedupe": "payload.id"}, queue))
+    batch = [Message({"id": 1}), Message({"id": 1})]
+    away = CannedReplies(
+        {"send": [Reply(error="RABBITMQ:UNAVAILABLE")]}, names={"steps[1]": "send"}
+    )
+
+    with pytest.raises(FlowWaitsError):
+        compiled.run(batch, away.systems())
+    again = compiled.run(batch, CannedReplies().systems())
+    next_batch = compiled.run(batch, CannedReplies().systems())
+
+    assert again.statuses() == {"done": 1, "filtered": 1}
+    assert next_batch.statuses() == {"filtered": 2}
 
 
 def test_stop_ends_the_flow_and_confirms_nothing() -> None:
@@ -229,6 +252,7 @@ def test_a_trace_has_each_step_before_and_after() -> None:
         (TransientError("away"), "HTTP", "HTTP:UNAVAILABLE"),
         (RefusedError("too large"), "KAFKA", "KAFKA:REFUSED"),
         (ConfigError("no such queue"), "RABBITMQ", "RABBITMQ:REFUSED"),
+        (TerminalError("this user may not write"), "KAFKA", "KAFKA:REFUSED"),
         (MemoryError(), "DATABASE", "CORE:RUNTIME"),
     ],
 )

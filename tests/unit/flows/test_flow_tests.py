@@ -69,6 +69,28 @@ def test_a_database_gives_the_number_of_rows() -> None:
     assert differences(steps, test.replace("rows: 1", "destination: 1")) != []
 
 
+def test_what_is_published_has_the_names_of_the_definition() -> None:
+    steps = """
+        - id: row
+          publish: {database: {url: sqlite:///a.db, table: t, columns: {order_id: payload.b}}}
+        - id: record
+          publish: {kafka: {topic: a2, headers: {code: "x-${payload.b}"}}}
+    """
+    test = """
+        messages: [{payload: {b: 7}}]
+        expect:
+          published:
+            - {step: row, fields: {order_id: 7}}
+            - {step: record, fields: {headers: {code: x-7}}}
+    """
+
+    assert differences(steps, test) == []
+    assert differences(steps, test.replace("order_id: 7", "order_id: 8")) == [
+        "published[0].order_id: expected 8, found 7"
+    ]
+    assert differences(steps, test.replace("x-7", "x-8")) != []
+
+
 def test_each_message_has_its_reply_and_the_time_of_the_test_also_where_requests_are_parallel() -> (
     None
 ):

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.flows.flow_cases import codes, flow_of, payloads
 
 from penstock.config import Connection
+from penstock.errors import TransientError
 from penstock.flows import CompiledFlow, Flow, Message
 from penstock.flows.dead_letters import step_of
 from penstock.flows.live.live_systems import LiveSystems
@@ -29,12 +30,14 @@ class Api(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     busy: ClassVar[set[str]] = set()
+    clients: ClassVar[set[Any]] = set()
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         is_busy = self.path == "/busy" and not self.busy
         self.busy.add(self.path)
+        self.clients.add(self.client_address)
         reply = f'{{"path": "{self.path}", "got": {body.decode() or "null"}}}'.encode()
         self.send_response(503 if is_busy else 404 if self.path == "/none" else 200)
         self.send_header("Content-Type", "application/json; charset=utf-8")
@@ -79,6 +82,22 @@ def test_http_asks_and_publishes(api: str, live: LiveSystems) -> None:
     ]
     assert result.results[0].variable["b"] == {"path": "/busy", "got": None}
     assert result.results[0].payload["status"] == 404
+
+
+def test_parallel_requests_use_their_connections_in_the_next_batch_too(
+    api: str, live: LiveSystems
+) -> None:
+    step = {"http": {"url": f"{api}/items/${{payload}}", "parallel": 3, "into": "variable.item"}}
+    compiled = CompiledFlow(flow_of(step))
+    Api.clients.clear()
+
+    for _ in range(5):
+        result = compiled.run([Message(n) for n in range(20)], live.systems())
+
+    assert [m.variable["item"]["path"] for m in result.results] == [
+        f"/items/{n}" for n in range(20)
+    ]
+    assert len(Api.clients) <= 3
 
 
 def test_a_server_that_is_away_is_a_code(live: LiveSystems) -> None:
@@ -178,6 +197,29 @@ def test_a_batch_of_records_becomes_outcomes_and_dead_letters() -> None:
     assert (letter.error_type, step_of(letter)) == ("CORE:EXPRESSION", "one")
 
 
+def test_a_batch_whose_dead_letters_cannot_be_written_is_new_when_it_is_run_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[Any] = []
+
+    def away(_letters: Any) -> None:
+        raise TransientError("no broker")
+
+    flow = flow_of({"dedupe": "payload.n"}, {"map": "1 / (payload.n - 1)"})
+    connection = Connection(brokers="localhost")
+    opened = record_batches.OpenFlow.of(flow, connection, connection, "1")
+    monkeypatch.setitem(record_batches._open, "t", opened)
+    batches = FlowBatches(flow, connection, connection, "1")
+
+    monkeypatch.setattr(opened.letters, "write", away)
+    with pytest.raises(TransientError):
+        list(batches([RECORDS.slice(0, 1)]))
+    monkeypatch.setattr(opened.letters, "write", written.extend)
+    list(batches([RECORDS.slice(0, 1)]))
+
+    assert [letter.id for letter, _ in written] == ["t-0-5"]
+
+
 def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
     options = {
         "topics": ["a.b", "^c-.*"],
@@ -195,7 +237,23 @@ def test_a_flow_is_a_pipeline_of_its_trigger() -> None:
         "kafka.bootstrap.servers": "k:9092",
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.fetch.min.bytes": "7",
+        "kafka.isolation.level": "read_uncommitted",
+        "kafka.retry.backoff.ms": "2000",
+        "kafka.retry.backoff.max.ms": "2000",
+        "kafka.request.timeout.ms": "30000",
     }
+
+
+def test_defaults_of_the_trigger_do_not_replace_what_the_connection_says() -> None:
+    cluster = {"bootstrap.servers": "k:9092", "isolation.level": "read_committed"}
+
+    def isolation(**advanced: str) -> str:
+        flow = Flow(name="t", trigger={"kafka": {"topics": "a", "advanced": advanced}})
+        pipeline = flow_pipeline(flow, Connection.from_config(cluster))
+        return pipeline.find_connection().spark()["kafka.isolation.level"]
+
+    assert isolation() == "read_committed"
+    assert isolation(isolation="read-uncommitted") == "read_uncommitted"
 
 
 def test_a_broker_of_jms_that_is_away_is_a_code(live: LiveSystems) -> None:

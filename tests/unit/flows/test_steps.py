@@ -14,6 +14,9 @@ from tests.unit.flows.flow_cases import codes, flow_of, payloads, ran
 from penstock.errors import DefinitionError
 from penstock.flows import CompiledFlow, Message
 from penstock.flows.definition.test_case import Reply
+from penstock.flows.error_codes import Fault
+from penstock.flows.running.payload_rows import PayloadRows
+from penstock.flows.steps import split_step
 from penstock.flows.steps.python_function import MOST_ABANDONED
 from penstock.flows.testing import CannedReplies, canned_systems
 from penstock.testing import eventually
@@ -171,9 +174,41 @@ def test_the_case_of_members_does_not_count_in_sql() -> None:
     ],
 )
 def test_sql_over_a_payload_can_do_nothing_else(query: str, code: str) -> None:
-    result = ran({"sql": {"query": query, "timeout": "200ms"}}, payloads=[[{"a": 1}]])
+    with pytest.raises(Fault) as refused:
+        PayloadRows(query, most=10, timeout=0.2).selected([{"a": 1}], {})
 
-    assert codes(result) == [("steps[0]", code)]
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("ATTACH DATABASE '/tmp/x' AS x", "not authorized"),
+        ("DELETE FROM rows", "not authorized"),
+        ("SELECT * FROM sqlite_master, nowhere", "no such table: nowhere"),
+        ("SELECT 1; SELECT 2", "one statement at a time"),
+        ("SELECT none_such(1)", "no such function: none_such"),
+        ("SELECT ?", "Binding"),
+        ("SELECT (", "incomplete input"),
+    ],
+)
+def test_a_query_that_no_payload_makes_valid_is_refused(query: str, why: str) -> None:
+    with pytest.raises(DefinitionError, match=f"SQLite: .*{why}"):
+        flow_of({"sql": query})
+
+
+def test_a_query_may_name_members_that_a_payload_has() -> None:
+    given = [[{"id": 1, "n": 2}, {"id": 2}]]
+    joined = (
+        "-- ours\nWITH a AS (SELECT id, n FROM rows r) SELECT b.id FROM a JOIN rows b USING (id) "
+        "WHERE b.n > 1"
+    )
+    both = "SELECT * FROM rows UNION SELECT 1, 2 ORDER BY id"
+
+    assert payloads(ran({"sql": joined}, payloads=given)) == [[{"id": 1}]]
+    assert payloads(ran({"sql": both}, payloads=given)) == [
+        [{"id": 1, "n": 2}, {"id": 2, "n": None}]
+    ]
 
 
 def test_a_parameter_is_never_part_of_the_query() -> None:
@@ -357,6 +392,48 @@ def test_validate_names_the_place_and_patterns_are_linear(tmp_path: Path) -> Non
     assert codes(ran({"validate": str(file)}, payloads=given)) == codes(result)
 
 
+def test_a_large_list_of_unique_objects_is_checked_in_linear_time() -> None:
+    # jsonschema compares each object with all others: an hour for this many.
+    many = [{"a": number} for number in range(50_000)]
+    schema = {"type": "array", "uniqueItems": True}
+    given = [
+        many,
+        [*many, {"a": 7.0}],
+        [1, "1", True, None, [1], [True], {}],
+        [0.5, [{"b": 0.5}], 0.5],
+    ]
+
+    result = ran({"validate": schema}, payloads=given)
+
+    assert payloads(result) == [given[0], given[2]]
+    assert [letter.error["Description"] for letter in result.dead_letters] == [
+        "$: the elements 7 and 50000 are the same",
+        "$: the elements 0 and 2 are the same",
+    ]
+
+
+def test_a_schema_that_takes_minutes_to_check_is_refused() -> None:
+    draft = {"$schema": "http://json-schema.org/draft-04/schema#"}
+
+    with pytest.raises(DefinitionError, match="a list has 5000 elements; allowed are 1000 where"):
+        flow_of({"validate": {"schema": {**draft, "enum": [{"a": n} for n in range(5000)]}}})
+    codes_of = {**draft, "enum": [f"code-{n}" for n in range(5000)]}
+    assert payloads(ran({"validate": codes_of}, payloads=[b'"code-7"'])) == [b'"code-7"']
+
+
+@pytest.mark.parametrize("dialect", ["https://json-schema.org/draft/2020-12/schema", None])
+def test_patterns_are_linear_where_a_schema_refers_to_itself(dialect: str | None) -> None:
+    schema = {
+        **({"$schema": dialect} if dialect else {}),
+        "properties": {"next": {"$ref": "#"}, "id": {"pattern": "^(a+)+$"}},
+    }
+
+    # Python's own regular expressions would need 2**60 steps.
+    result = ran({"validate": {"schema": schema}}, payloads=[{"next": {"id": "a" * 60 + "b"}}])
+
+    assert codes(result) == [("steps[0]", "CORE:VALIDATION")]
+
+
 def test_validate_follows_no_reference_to_the_network() -> None:
     schema = {"$ref": "http://127.0.0.1:9/order.json"}
 
@@ -417,6 +494,77 @@ def test_publish_keeps_the_payload_and_adds_where_it_was_written() -> None:
     assert canned.published[0].fields["key"] == b"1"
 
 
+@pytest.mark.parametrize(
+    ("steps", "wanted"),
+    [
+        (["split", {"join": {}}], [[[1, 2]], [[1, 2]], [[3]]]),
+        ([{"join": {"count": 2}}], [[[[1, 2], [3]]], [[[1, 2], [3]]]]),
+    ],
+)
+def test_a_trace_shows_what_messages_are_joined_to(steps: list[Any], wanted: list[Any]) -> None:
+    result = ran(*steps, payloads=[[1, 2], [3]])
+
+    joins = [entry for entry in result.trace if entry.kind == "join"]
+    made = [[message.payload for message in entry.after] for entry in joins]
+    assert made == wanted
+    assert [entry.error for entry in joins] == [None] * len(joins)
+
+
+def test_a_message_that_is_split_twice_has_a_limit_of_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(split_step, "MOST_PARTS", 10)
+    steps = [
+        {"set": {"variable": {"all": "$"}}},
+        {"split": "variable.all"},
+        {"split": "variable.all"},
+    ]
+
+    result = ran(*steps, payloads=[[1, 2, 3], [1, 2, 3, 4]])
+
+    assert [len(outcome.results) for outcome in result.outcomes] == [9, 8]
+    assert codes(result) == [("steps[2]", "CORE:SPLIT")] * 2
+
+
+def test_a_partition_is_a_whole_number_that_kafka_has() -> None:
+    publish = {"publish": {"kafka": {"topic": "t", "partition": "${payload}"}}}
+    wrong = ["²", "٣", "0" * 11 + "9" * 30, "-1", "2147483648", "1.0"]
+
+    result = ran(publish, payloads=[*wrong, "2147483647", 3])
+
+    assert codes(result) == [("steps[0]", "CORE:EXPRESSION")] * len(wrong)
+    assert [message.attribute["partition"] for message in result.results] == [2147483647, 3]
+
+
+def test_a_value_cannot_make_other_headers() -> None:
+    canned = CannedReplies()
+    texts = [
+        """{"name": "${payload.name}"}""",
+        """{"name": ${payload.name}}""",
+        """{"name": ${to_json(payload.name)}, "\\"": "a\\"${payload.n}"}""",
+        """{"name": ${payload}}""",
+        "${payload}",
+    ]
+    evil = 'x", "admin": "true'
+    steps = [{"publish": {"kafka": {"topic": "t", "headers": text}}} for text in texts]
+
+    ran(*steps, payloads=[{"name": evil, "n": 1}], canned=canned)
+
+    whole = b'{"name":"x\\", \\"admin\\": \\"true","n":1}'
+    assert [each.fields["headers"] for each in canned.published] == [
+        [("name", evil.encode())],
+        [("name", evil.encode())],
+        [("name", evil.encode()), ('"', b'a"1')],
+        [("name", whole)],
+        [("name", evil.encode()), ("n", b"1")],
+    ]
+
+
+def test_headers_that_no_value_makes_json_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="the text of the headers is not JSON"):
+        flow_of({"publish": {"kafka": {"topic": "t", "headers": '{"a": "${payload.a}'}}})
+
+
 def test_a_value_cannot_make_a_topic_that_kafka_does_not_have() -> None:
     result = ran({"publish": {"kafka": {"topic": "a-${payload}"}}}, payloads=["x/y", "ok"])
 
@@ -448,7 +596,7 @@ def test_every_system_can_be_published_to() -> None:
     assert rabbit.fields["value"] == b'{"id":5}'
     assert (jms.fields["destination"], jms.fields["value"]) == ("q", "5")
     assert http.fields["request"].url == "https://a.example/5"
-    assert row.fields == {"p0": 5}
+    assert row.fields == {"id": 5}
     assert result.results[0].attribute["status"] == 200
 
 

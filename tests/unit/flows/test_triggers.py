@@ -255,9 +255,14 @@ def test_a_trigger_that_is_not_kafka_is_an_import_into_the_topic_of_the_flow(tri
         ([{"http": {"url": "https://a.example/", "method": "POST"}}], {}, 20_000),
         ([{"http": "https://a.example/"}], {}, 1_000_000),
         ([{"publish": {"http": {"url": "https://a.example/"}}}], {"max_messages_per_batch": 7}, 7),
+        ([{"throttle": 250}, {"http": "https://a.example/"}], {}, 250),
+        ([{"throttle": {"rate": 0.5, "burst": 3}}], {}, 3),
+        ([{"throttle": 0.5}], {}, 1),
+        ([{"throttle": 1e9}], {}, 1_000_000),
+        ([{"throttle": 250}], {"max_messages_per_batch": 1000}, 1000),
     ],
 )
-def test_a_batch_has_fewer_messages_where_a_step_changes_another_system_than_kafka(
+def test_a_batch_has_fewer_messages_where_a_step_needs_that(
     steps: list[Any], given: dict[str, Any], size: int
 ) -> None:
     flow = Flow(

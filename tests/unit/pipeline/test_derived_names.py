@@ -60,3 +60,8 @@ def test_a_pipeline_that_would_read_its_own_dead_letters_is_refused(
     with pytest.raises(DefinitionError, match="would come back forever"):
         made(source=source, dead_letters=letters)
     assert made(source=source, dead_letters="elsewhere").dead_letters is not None
+
+
+def test_a_pattern_of_topics_cannot_hold_up_the_check() -> None:
+    # Python's own regular expressions would need 2**60 steps.
+    assert made(source={"kafka": {"pattern": "^(a+)+$"}}, dead_letters="a" * 60 + "-bad")

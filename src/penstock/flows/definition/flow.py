@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,15 +16,21 @@ from penstock.flows.definition.kafka_options import (
     without_effect,
 )
 from penstock.flows.definition.model import FlowModel, problems_in, refused
-from penstock.flows.definition.step_model import AnyOnError, Handler, Step, Steps
+from penstock.flows.definition.step_model import (
+    MOST_OF_A_BATCH,
+    AnyOnError,
+    Handler,
+    Step,
+    Steps,
+)
 from penstock.flows.definition.test_case import TestCase
 from penstock.flows.definition.triggers import AnyTrigger, KafkaTrigger
 from penstock.flows.publish import operations as _operations
 from penstock.flows.publish.operation import PublishStep
 from penstock.pipeline.derived_names import imported_into, reserved_by
+from penstock.pipeline.topic_pattern import surely_fits
 
 _MOST_STEPS = 1000
-MOST_OF_A_BATCH = 1_000_000
 # Of a system from which nothing can be taken back: about two seconds of RabbitMQ.
 _MOST_OUTSIDE = 20_000
 
@@ -68,7 +73,8 @@ class Flow(FlowModel):
         le=MOST_OF_A_BATCH,
         description="The most messages that are confirmed together, and so the most that a crash "
         "publishes again; default: 20000 where a step acts on another system than Kafka, 1000000 "
-        "otherwise. Fewer cost speed: each batch takes a part of a second.",
+        "otherwise, and not more than a step `throttle` lets pass in a second. Fewer cost speed: each "
+        "batch takes a part of a second.",
     )
     tests: tuple[TestCase, ...] = Field(
         default=(), description="Example messages and what is expected of them."
@@ -151,7 +157,9 @@ class Flow(FlowModel):
             )
         for path, step in self.all_steps():
             to = step.kind.to if isinstance(step.kind, PublishStep) else None
-            if not isinstance(to, _operations.KafkaPublish) or to.connection != connection:
+            if not isinstance(to, _operations.KafkaPublish):
+                continue
+            if (to.connection or self.connection) != connection:
                 continue
             if to.topic.is_plain and _reads(topics, to.topic.given):
                 raise refused(
@@ -164,9 +172,9 @@ class Flow(FlowModel):
     def _read_topics(self) -> tuple[tuple[str, ...], AnyKafkaConnection | None]:
         """Return the topics or patterns that the trigger reads, and the cluster that it names."""
         if isinstance(self.trigger, KafkaTrigger):
-            return self.trigger.topics, self.trigger.connection
+            return self.trigger.topics, self.trigger.connection or self.connection
         topic = getattr(self.trigger, "topic", "") or imported_into(self.name)
-        return (topic,), None
+        return (topic,), self.connection
 
     def all_steps(self) -> Iterator[tuple[str, Step]]:
         """Yield every step with its place, also those in other steps and in handlers."""
@@ -184,8 +192,9 @@ class Flow(FlowModel):
         """Return how many messages a batch has at most."""
         if self.max_messages_per_batch is not None:
             return self.max_messages_per_batch
-        is_outside = any(step.kind.acts_outside() for _, step in self.all_steps())
-        return _MOST_OUTSIDE if is_outside else MOST_OF_A_BATCH
+        kinds = [step.kind for _, step in self.all_steps()]
+        most = _MOST_OUTSIDE if any(kind.acts_outside() for kind in kinds) else MOST_OF_A_BATCH
+        return min([most, *(kind.most_of_a_batch() for kind in kinds)])
 
     @property
     def confirms_at_once(self) -> bool:
@@ -239,8 +248,7 @@ class Flow(FlowModel):
 def _reads(topics: tuple[str, ...], topic: str) -> bool:
     """Return whether a topic is one of these, or fits one that is a pattern: all of its name."""
     return any(
-        re.fullmatch(each, topic) is not None if each.startswith("^") else each == topic
-        for each in topics
+        surely_fits(each, topic) if each.startswith("^") else each == topic for each in topics
     )
 
 

@@ -66,7 +66,10 @@ class HttpOptions(FlowModel):
     )
     headers: dict[HeaderName, Template] = Field(default_factory=dict, description="Headers.")
     auth: Auth | None = Field(
-        default=None, description="Who asks: `basic`, `bearer`, `oauth` or `api_key`."
+        default=None,
+        description="Who asks, one of: `basic: {username, password}`, `bearer: TOKEN`, `oauth: "
+        "{token_url, client_id, client_secret, scope}`, `api_key: {header, secret}` or `{parameter, "
+        "secret}`.",
     )
     timeout: Duration = Field(
         default=30.0, gt=0, le=3600, description="The longest time for a reply."

@@ -6,7 +6,7 @@ An option without an effect on this engine is accepted, and says so: in its desc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     SecretStr,
+    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
@@ -25,6 +26,7 @@ from penstock.config import Connection
 from penstock.errors import ConfigError
 from penstock.flows.definition.model import FlowModel, build, refused
 
+_FETCHES = frozenset({"fetch_default_bytes", "fetch_max_mb", "fetch_wait_ms"})
 _SPARK = "the engine assigns partitions itself and is not a member of a group"
 
 
@@ -65,6 +67,11 @@ class KafkaConnection(FlowModel):
     server_certificate: str | None = Field(
         default=None, description="PEM file of the authority of the servers; with `tls`."
     )
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _may_be_a_number(cls, version: Any) -> Any:
+        return str(version) if isinstance(version, float) else version
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -229,14 +236,30 @@ class ConsumerAdvanced(FlowModel):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the engine's consumer."""
-        given = dict(settings_of(self))
-        given["isolation.level"] = self.isolation.replace("-", "_")
-        given["fetch.max.bytes"] = self.fetch_max_mb * 2**20
-        # The least wait that the client knows: without the setting it has a longer one.
-        given["retry.backoff.ms"] = max(1, self.retry_backoff_ms)
-        return {
-            key: value for key, value in given.items() if value != 0 or key != "fetch.max.bytes"
-        }
+        return {**self.defaults(), **self.given()}
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings of the options that are given."""
+        return self._settings(self.model_fields_set)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the settings of the others: the engine has its own sizes and waits of fetches."""
+        return self._settings({*type(self).model_fields} - self.model_fields_set - _FETCHES)
+
+    def _settings(self, names: Collection[str]) -> dict[str, Any]:
+        found = {key: value for name, key, value in settings_of(self) if name in names}
+        if "isolation" in names:
+            found["isolation.level"] = self.isolation.replace("-", "_")
+        if "retry_backoff_ms" in names:
+            # The least wait that the client knows: without the setting it has a longer one.
+            found["retry.backoff.ms"] = max(1, self.retry_backoff_ms)
+            # A wait that grows: clients cut the first one to the longest, which is a second by default.
+            found["retry.backoff.max.ms"] = max(1000, self.retry_backoff_ms)
+        if self.fetch_max_mb == 0:
+            found.pop("fetch.max.bytes", None)
+        elif "fetch_max_mb" in names:
+            found["fetch.max.bytes"] = self.fetch_max_mb * 2**20
+        return found
 
 
 class ProducerAdvanced(FlowModel):
@@ -280,18 +303,18 @@ class ProducerAdvanced(FlowModel):
 
     def settings(self) -> dict[str, Any]:
         """Return librdkafka's settings."""
-        given = dict(settings_of(self))
+        given = {key: value for _, key, value in settings_of(self)}
         acks = "all" if self.idempotent else self.acks
         given["acks"] = {"none": 0, "leader": 1, "all": "all"}[acks]
         zero = ("batch.size", "linger.ms", "batch.num.messages")
         return {key: value for key, value in given.items() if not (key in zero and value == 0)}
 
 
-def settings_of(model: FlowModel) -> Iterator[tuple[str, Any]]:
-    """Yield the settings of Kafka's client that the options of a model are."""
+def settings_of(model: FlowModel) -> Iterator[tuple[str, str, Any]]:
+    """Yield the options of a model that are settings of Kafka's client: name, setting and value."""
     for name, field in type(model).model_fields.items():
         if key := _extra(field).get("key"):
-            yield str(key), getattr(model, name)
+            yield name, str(key), getattr(model, name)
 
 
 def without_effect(model: FlowModel) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,6 +16,18 @@ from penstock.config.secrets import MASK, is_secret_key, mask
 from penstock.errors import Problem, nearest
 
 _LONGEST_GIVEN = 60
+# The types of errors of pydantic, in the words of YAML.
+_EXPECTED = {
+    "tuple": "a list",
+    "list": "a list",
+    "dict": "a mapping",
+    "model": "a mapping",
+    "string": "a text",
+    "int": "a whole number",
+    "int_from_float": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
 _READY = "flow_problem"
 
 
@@ -125,7 +138,12 @@ def _sentence(line: Any, cls: type[BaseModel]) -> str:
         return f"is required; allowed here: {', '.join(allowed)}" if allowed else "is required"
     if line["type"] == "extra_forbidden":
         return f"is not an option here; {nearest(str(line['loc'][-1]), allowed)}"
-    return _with_given(message, line)
+    expected = _EXPECTED.get(line["type"].removesuffix("_type").removesuffix("_parsing"))
+    if expected is None:
+        return _with_given(message, line)
+    inner = _allowed_at(cls, line["loc"]) if expected == "a mapping" else []
+    of = f", of: {', '.join(inner)}" if inner else ""
+    return _with_given(f"{expected} is expected{of}", line)
 
 
 def _with_given(message: str, line: Any) -> str:
@@ -138,7 +156,7 @@ def _with_given(message: str, line: Any) -> str:
     if isinstance(given, str | int | float | bool) and not message.startswith("given"):
         shown = shown if len(shown) <= _LONGEST_GIVEN else f"{shown[:_LONGEST_GIVEN]}..."
         return f"given {shown}; {message[0].lower()}{message[1:]}"
-    if isinstance(given, list | dict | None) and "given" not in message:
+    if "given" not in message:
         return f"given {_kind(given)}; {message[0].lower()}{message[1:]}"
     return message
 
@@ -165,5 +183,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 def _kind(value: Any) -> str:
     if value is None:
         return "nothing"
+    if isinstance(value, date):
+        return f"the date {value}, which is a text in quotes"
     names: dict[type, str] = {list: "a list", dict: "a mapping", str: "a text"}
     return names.get(type(value), f"{value!r:.40}")

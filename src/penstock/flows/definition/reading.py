@@ -13,6 +13,7 @@ import yaml
 from penstock.config import resolve_references
 from penstock.errors import ConfigError, DefinitionError, Problem
 from penstock.flows.definition.flow import Flow
+from penstock.flows.definition.next_files import next_to
 from penstock.pipeline.reading import line_of, with_lines
 from penstock.pipeline.values import add_to_path
 
@@ -31,7 +32,8 @@ def read_flow(path: str | Path) -> Flow:
     except UnicodeDecodeError:
         raise ConfigError(f"cannot read {file}: it is not UTF-8 text") from None
     add_to_path((str(file.resolve().parent),))
-    return parse_flow(text, origin=str(file))
+    with next_to(file):
+        return parse_flow(text, origin=str(file))
 
 
 def is_flow(path: Path) -> bool:

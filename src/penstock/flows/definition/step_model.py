@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.flows.running.stages import Bind
 
 DEEPEST = 16
+MOST_OF_A_BATCH = 1_000_000
 _depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
@@ -42,6 +43,10 @@ class FlowStep(FlowModel):
     def acts_outside(self) -> bool:
         """Return whether it changes another system than Kafka, which it does again after a crash."""
         return False
+
+    def most_of_a_batch(self) -> int:
+        """Return how many messages a batch should have at most."""
+        return MOST_OF_A_BATCH
 
     def summary(self) -> str:
         """Return what it does, in a few words, for drawings and traces."""
@@ -66,7 +71,13 @@ class Retry(FlowModel):
     wait: Duration = Field(
         default=1.0, ge=0, le=3600, description="The first wait; each is twice the last."
     )
-    longest: Duration = Field(default=30.0, gt=0, le=3600, description="The longest wait.")
+    longest: Duration = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="The longest of these waits. A `Retry-After` of a server may be longer: an hour at "
+        "most.",
+    )
     codes: tuple[str, ...] = Field(
         default=(),
         description="The codes of errors after which it is tried again, as `HTTP:5*`; default: those of "

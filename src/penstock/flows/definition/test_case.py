@@ -67,7 +67,9 @@ class ExpectedPublish(FlowModel):
     value: Any = Field(default=None, description="The content; JSON is compared as values.")
     fields: dict[str, Any] = Field(
         default_factory=dict,
-        description="Other fields, as `routing_key`, `exchange`, `destination`.",
+        description="Other fields: `partition` and `headers` of Kafka, `exchange`, `routing_key`, "
+        "`message_id` and `headers` of RabbitMQ, `destination`, `correlation_id` and `properties` of "
+        "JMS, `method` and `url` of HTTP, the columns or parameters of a database.",
     )
 
 

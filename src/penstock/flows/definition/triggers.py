@@ -30,6 +30,7 @@ from penstock.pipeline import Source
 from penstock.pipeline.registry import component
 from penstock.pipeline.values import Duration
 
+_TEN_YEARS = 10 * 366 * 86_400
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
 
 
@@ -108,7 +109,7 @@ class TimerTrigger(Trigger):
     main_option = "interval"
 
     interval: Duration | None = Field(
-        default=None, ge=0.1, description="The time between two messages."
+        default=None, ge=0.1, le=_TEN_YEARS, description="The time between two messages."
     )
     cron: str | None = Field(
         default=None,
@@ -212,7 +213,10 @@ class HttpTrigger(Trigger):
         default=None, description="The files `certificate` and `key` (PEM) of https."
     )
     auth: HttpTriggerAuth | None = Field(
-        default=None, description="Who may send: `token`, `basic` or `hmac`."
+        default=None,
+        description="Who may send, one of: `token: TOKEN`, `basic: {username, password}`, `hmac: "
+        "{secret}` with `header` (default: X-Signature) and `algorithm` (`sha256`, the default, or "
+        "`sha512`).",
     )
     allow_anyone: bool = Field(
         default=False, description="Listen without `auth` where other machines can send."

@@ -170,6 +170,10 @@ class Template:
         first = _parts(self.given)[:1]
         return first[0] if first and isinstance(first[0], str) else ""
 
+    def parts(self) -> list[str | Evaluate]:
+        """Return the texts, and what evaluates the places between them."""
+        return _parts(self.given)
+
     def sample(self, value: str = "x") -> str:
         """Return the text with the same value in each place, for checks of its form."""
         return "".join(value if callable(part) else str(part) for part in _parts(self.given))

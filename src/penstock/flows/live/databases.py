@@ -53,8 +53,7 @@ class Databases:
                 return [plain_row(row._mapping) for row in found.fetchmany(options.most)]
         except sa.exc.SQLAlchemyError as error:
             if _is_late(error):
-                reason = f"the query takes longer than {options.timeout:g} s"
-                raise Fault("CORE:TIMEOUT", reason) from None
+                raise _late("query", options.timeout) from None
             raise _fault(error) from None
 
     def publish(
@@ -62,8 +61,8 @@ class Databases:
     ) -> list[Receipt | Fault]:
         """Run the statement for each message, each in a transaction of its own."""
         engine = self._engine(operation.url, operation.password)
-        text = operation.text()
-        return [_executed(engine, text, request.fields) for request in requests]
+        text, timeout = operation.text(), operation.timeout
+        return [_executed(engine, text, request.fields, timeout) for request in requests]
 
     def close(self) -> None:
         """Close the connections."""
@@ -100,17 +99,19 @@ def _connected(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _executed(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Receipt | Fault:
+def _executed(
+    engine: Engine, text: str, parameters: Mapping[str, Any], timeout: float
+) -> Receipt | Fault:
     import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
     try:
-        with _connected(engine) as connection:
-            statement = sa.text(with_plain_colons(text))
+        with _connected(engine) as connection, _limited(connection, timeout) as before:
+            statement = sa.text(before + with_plain_colons(text))
             return {"rows": connection.execute(statement, dict(parameters)).rowcount}
     except Fault as fault:
         return fault
     except sa.exc.SQLAlchemyError as error:
-        return _fault(error)
+        return _fault(error) if not _is_late(error) else _late("statement", timeout)
     except Exception as error:  # a value that the driver cannot write belongs to this message
         return Fault("DATABASE:REFUSED", f"{type(error).__name__}: {error}")
 
@@ -133,6 +134,10 @@ def _limited(connection: Connection, seconds: float) -> Iterator[str]:
             raw.set_progress_handler(None, 0)
     else:
         yield f"SET STATEMENT max_statement_time = {seconds:f} FOR "
+
+
+def _late(what: str, timeout: float) -> Fault:
+    return Fault("CORE:TIMEOUT", f"the {what} takes longer than {timeout:g} s")
 
 
 def _is_late(error: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -17,20 +18,21 @@ from penstock.flows.expressions.scope import Column, Scopes
 from penstock.flows.expressions.value_text import (
     bytes_of,
     bytes_of_all,
-    from_json,
-    kind_of,
     text_of,
 )
 from penstock.flows.message import Message, Messages
 from penstock.flows.publish.database_address import checked_address
+from penstock.flows.publish.header_text import check_header_text, header_maker
 from penstock.flows.publish.operation import Fields, FieldsOfAll, Operation, operation
 from penstock.flows.steps.sql_query import parameters_of, simple
+from penstock.pipeline.values import Duration
 from penstock.sinks.jms.jms_broker import BrokerOptions as JmsOptions
 from penstock.sinks.rabbitmq.broker_options import BrokerOptions as RabbitMqOptions
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,62}$")]
 _PAYLOAD = Expression("payload")
 _LONGEST_TOPIC = 249
+_PARTITION = re.compile(r"[0-9]{1,10}")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -95,8 +97,16 @@ class KafkaPublish(Operation):
             raise refused(
                 f"given {headers!r:.60}; headers are a mapping, or a text that is a JSON object"
             )
-        if isinstance(headers, str) and "${" not in headers:
-            _header_pairs(headers)
+        # Read here: of two forms that do not fit, pydantic reports both.
+        if isinstance(headers, dict):
+            return {str(name): _header_value(name, value) for name, value in headers.items()}
+        return Template.read(headers) if isinstance(headers, str) else headers
+
+    @field_validator("headers")
+    @classmethod
+    def _are_json(cls, headers: Any) -> Any:
+        if isinstance(headers, Template):
+            check_header_text(headers)
         return headers
 
     def fields(self) -> Fields:
@@ -171,24 +181,23 @@ def _topics(given: Template) -> Column:
 
 
 def _partition(text: str) -> int:
-    if not text.isdigit() or int(text[:11]) > 2**31 - 1:
+    if not _PARTITION.fullmatch(text) or int(text) > 2**31 - 1:
         raise ExpressionError(f"{text[:40]!r} is not a partition; give a number from 0")
     return int(text)
 
 
-def _header_pairs(text: str) -> list[tuple[str, bytes]]:
-    given = from_json(text, "the headers")
-    if not isinstance(given, dict):
-        raise ExpressionError(f"headers are a JSON object of texts, given {kind_of(given)}")
-    return [(_utf8(name), bytes_of(value) or b"") for name, value in given.items()]
+def _header_value(name: Any, value: Any) -> Template:
+    try:
+        return Template.read(value)
+    except ExpressionError as error:
+        raise refused(f"the header {name!r:.60}: {error}") from None
 
 
 def _headers(given: Template | dict[str, Template] | None) -> Any:
     if given is None:
         return lambda _message: []
     if isinstance(given, Template):
-        text = given.evaluator()
-        return lambda message: _header_pairs(str(text(message)))
+        return header_maker(given)
     made = [(name, value.evaluator()) for name, value in given.items()]
     return lambda message: [(name, bytes_of(value(message)) or b"") for name, value in made]
 
@@ -412,6 +421,9 @@ class DatabasePublish(Operation):
     parameters: dict[str, Expression] = Field(
         default_factory=dict, description="The values of the parameters."
     )
+    timeout: Duration = Field(
+        default=30.0, gt=0, le=3600, description="The longest time of a statement."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -447,15 +459,12 @@ class DatabasePublish(Operation):
         if self.statement is not None:
             return self.statement
         names = ", ".join(self.columns)
-        places = ", ".join(f":p{n}" for n in range(len(self.columns)))
+        places = ", ".join(f":{name}" for name in self.columns)
         return f"INSERT INTO {self.table} ({names}) VALUES ({places})"  # noqa: S608 - names of the definition
 
     def fields(self) -> Fields:
         """Return what makes the parameters."""
-        if self.table is not None:
-            named = {f"p{n}": each for n, each in enumerate(self.columns.values())}
-        else:
-            named = self.parameters
+        named = self.columns if self.table is not None else self.parameters
         values = [(name, each.evaluator()) for name, each in named.items()]
         return lambda message: {name: simple(value(message)) for name, value in values}
 

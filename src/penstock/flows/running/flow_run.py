@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from penstock.errors import TerminalError, TransientError
 from penstock.flows.error_codes import Fault
+from penstock.flows.expressions.value_text import time_text
 from penstock.flows.message import Message
 from penstock.flows.running.systems import Systems
 
@@ -110,8 +112,21 @@ class FlowRun:
         self.failed_parts: Counter[tuple[int, ...]] = Counter()
         # Of which messages of the batch those are made that a step `join` made, by their numbers.
         self._joined: dict[int, frozenset[int]] = {}
+        # For traces: the message that a step `join` made of another one, by their places.
+        self._joined_into: dict[tuple[int, ...], tuple[int, ...]] = {}
         # Which messages went into which step: looked at only where one fails.
         self._passages: list[_Passage] = []
+        # What steps must forget where the batch is run again.
+        self._undo: list[Callable[[], None]] = []
+
+    def on_undo(self, forget: Callable[[], None]) -> None:
+        """Call this where the batch is not confirmed: its messages come again, and are new then."""
+        self._undo.append(forget)
+
+    def undo(self) -> None:
+        """Let the steps forget the messages of this run."""
+        while self._undo:
+            self._undo.pop()()
 
     def outcome(self, message: Message) -> Outcome:
         """Return the outcome of the message of the batch from which this one was made."""
@@ -139,6 +154,8 @@ class FlowRun:
     def joined(self, into: Message, messages: Sequence[Message]) -> None:
         """Note that one message was made of these."""
         number = into.place[0]
+        if self.traces:
+            self._joined_into |= {message.place: into.place for message in messages}
         for message in messages:
             other = message.place[0]
             if other != number:
@@ -203,7 +220,10 @@ class FlowRun:
         """Add a step to the trace, for each message that went into it."""
         for message in before:
             place = message.place
-            made = tuple(each for each in after if each.place[: len(place)] == place)
+            joined = self._joined_into.get(place)
+            made = tuple(
+                each for each in after if each.place[: len(place)] == place or each.place == joined
+            )
             entry = TraceEntry(step, kind, message, made, errors.get(place))
             self.trace.append(entry)
 
@@ -214,6 +234,8 @@ class RunResult:
 
     outcomes: list[Outcome]
     trace: list[TraceEntry] = field(default_factory=list)
+    # Lets the steps forget its messages, for a batch that fails after the steps.
+    undo: Callable[[], None] = field(default=lambda: None, compare=False)
 
     @property
     def dead_letters(self) -> list[DeadLetter]:
@@ -236,6 +258,8 @@ def shown(value: Any) -> Any:
 
     if isinstance(value, bytes):
         return text_or_base64(value)
+    if isinstance(value, datetime):
+        return time_text(value)
     if isinstance(value, dict):
         return {str(key): shown(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

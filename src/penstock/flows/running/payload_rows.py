@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.flows.error_codes import Fault
@@ -19,6 +19,18 @@ _ALLOWED = frozenset(
         sqlite3.SQLITE_FUNCTION,
         sqlite3.SQLITE_RECURSIVE,
     }
+)
+# What SQLite says of a query whatever its columns are.
+_NEVER_VALID = (
+    "syntax error",
+    "incomplete input",
+    "unrecognized token",
+    "not authorized",
+    "one statement at a time",
+    "no such table",
+    "no such function",
+    "wrong number of arguments",
+    "Binding ",
 )
 _MOST_BITS = 63
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -53,9 +65,7 @@ class PayloadRows:
     def _run(
         self, connection: sqlite3.Connection, parameters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        connection.set_authorizer(
-            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-        )
+        _only_reading(connection)
         if hasattr(connection, "setlimit"):  # from Python 3.11 on
             connection.setlimit(_LIMIT_LENGTH, _LONGEST)
         until = time.monotonic() + self._timeout
@@ -69,6 +79,32 @@ class PayloadRows:
                 text = f"the query takes longer than {self._timeout:g} s"
                 raise Fault("CORE:TIMEOUT", text) from None
             raise
+
+
+def check_query(query: str, parameters: Iterable[str]) -> None:
+    """Raise ValueError for a query that no payload makes valid; its columns are not known before.
+
+    >>> check_query("SELECT id FROM rows WHERE id = :id", ["id"])
+    >>> check_query("DELETE FROM rows", [])
+    Traceback (most recent call last):
+    ValueError: not authorized
+    """
+    connection = sqlite3.connect(":memory:")
+    try:
+        _fill(connection, [])
+        _only_reading(connection)
+        connection.execute(f"EXPLAIN {query}", dict.fromkeys(parameters))
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        if any(part in str(error) for part in _NEVER_VALID):
+            raise ValueError(str(error)) from None
+    finally:
+        connection.close()
+
+
+def _only_reading(connection: sqlite3.Connection) -> None:
+    connection.set_authorizer(
+        lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+    )
 
 
 def _objects(document: Any) -> list[dict[str, Any]]:

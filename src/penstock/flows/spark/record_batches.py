@@ -86,9 +86,13 @@ class FlowBatches:
             with _without_collector():
                 messages = messages_of(batch, trigger)
                 result = opened.compiled.run(messages, opened.live.systems())
-            if failed := result.dead_letters:
-                self._write_dead_letters(failed, batch, opened.letters)
-            self._write_replies(trigger.replies(result), opened.live)
+            try:
+                if failed := result.dead_letters:
+                    self._write_dead_letters(failed, batch, opened.letters)
+                self._write_replies(trigger.replies(result), opened.live)
+            except BaseException:
+                result.undo()
+                raise
             yield _rows(batch, result)
 
     def _opened(self) -> OpenFlow:

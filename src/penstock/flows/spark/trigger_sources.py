@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from penstock.config import Connection
 from penstock.flows.definition.flow import Flow
-from penstock.flows.definition.kafka_options import settings_of
 from penstock.flows.definition.triggers import KafkaTrigger, trigger_name
 from penstock.flows.listener.http_trigger import HttpTriggerSource
 from penstock.flows.live.kafka_publisher import connection_of
@@ -50,19 +49,10 @@ class KafkaTriggerSource(TriggerSource):
         return connection_of(self._trigger.connection)
 
     def placed(self, connection: Connection) -> Connection:
-        """Return the connection with the options that are given: the engine has its own defaults."""
+        """Return the connection with the options of the trigger; its own settings precede defaults."""
         advanced = self._trigger.advanced
-        keys = {key for key, _ in settings_of(type(advanced).model_construct())}
-        given = {
-            key
-            for name in advanced.model_fields_set
-            for key in keys
-            if (type(advanced).model_fields[name].json_schema_extra or {}).get("key") == key  # type: ignore[union-attr]
-        }
-        settings = {key: value for key, value in advanced.settings().items() if key in given}
-        if not settings:
-            return connection
-        return Connection.from_config({**connection.to_config(), **settings})
+        settings = {**advanced.defaults(), **connection.to_config(), **advanced.given()}
+        return Connection.from_config(settings)
 
     def options(self) -> dict[str, Any]:
         """Return the group, and when its offsets are committed."""

@@ -34,7 +34,10 @@ class BranchStep(FlowStep):
 
     name = "branch"
 
-    when: tuple[When, ...] = Field(min_length=1, description="The ways, in their order.")
+    when: tuple[When, ...] = Field(
+        min_length=1,
+        description="The ways, in their order: each has `if`, its condition, and `steps`.",
+    )
     otherwise: Steps = Field(
         default=(), description="The steps for messages that no condition takes; default: none."
     )

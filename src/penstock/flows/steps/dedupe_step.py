@@ -22,8 +22,9 @@ from penstock.pipeline.values import Duration
 class DedupeStep(FlowStep):
     """Lets the first message of each key pass. A message without a key (null) always passes.
 
-    Keys are remembered in the memory of the process: a restart forgets them. Where that is not enough,
-    the step `deduplicate` of a pipeline keeps them in its checkpoint.
+    Keys are remembered in the memory of the process: a restart forgets them, and a batch that is run
+    again because a system was unavailable forgets its own. Where that is not enough, the step
+    `deduplicate` of a pipeline keeps them in its checkpoint.
     """
 
     name = "dedupe"
@@ -52,10 +53,12 @@ class _Dedupe(BoundStep):
     def attempt(self, messages: Sequence[Message], run: FlowRun) -> Attempt:
         found: list[Message] = []
         failed: list[tuple[Message, Fault]] = []
+        added: list[bytes] = []
+        run.on_undo(lambda: self._forget(added))
         now = run.systems.clock()
         for message in messages:
             try:
-                is_new = self._is_new(message, now)
+                is_new = self._is_new(message, now, added)
             except Exception as error:  # the key has no value for this message
                 failed.append((message, fault_of(error)))
                 continue
@@ -65,7 +68,11 @@ class _Dedupe(BoundStep):
                 run.ended(message, "filtered")
         return Attempt(found, failed)
 
-    def _is_new(self, message: Message, now: float) -> bool:
+    def _forget(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self._seen.pop(key, None)
+
+    def _is_new(self, message: Message, now: float, added: list[bytes]) -> bool:
         value = self._key(message)
         if value is None:
             return True
@@ -76,6 +83,7 @@ class _Dedupe(BoundStep):
             return False
         self._seen.pop(key, None)
         self._seen[key] = now
+        added.append(key)
         if len(self._seen) > self._step.most:
             self._seen.pop(next(iter(self._seen)))
         return True

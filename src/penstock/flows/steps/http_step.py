@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -78,6 +79,11 @@ class _Sends(BoundStep):
         self._path = path
         self._request = request
 
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        """The threads of the step: each has connections, which stay open from batch to batch."""
+        return ThreadPoolExecutor(self._step.parallel, thread_name_prefix="flow-http")
+
     def attempt(self, messages: Sequence[Message], run: FlowRun) -> Attempt:
         def one(message: Message) -> Message | Fault:
             try:
@@ -87,8 +93,7 @@ class _Sends(BoundStep):
 
         in_order = getattr(run.systems.requests, "in_order", False)
         if self._step.parallel > 1 and len(messages) > 1 and not in_order:
-            with ThreadPoolExecutor(self._step.parallel) as pool:
-                made = list(pool.map(one, messages))
+            made = list(self._threads.map(one, messages))
         else:
             made = [one(message) for message in messages]
         pairs = list(zip(messages, made, strict=True))

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import Self
 
 from penstock.flows.definition.http_request import HttpOptions
 from penstock.flows.definition.model import refused
+from penstock.flows.definition.next_files import named_file
 from penstock.flows.definition.step_model import FlowStep, step_kind
 from penstock.flows.definition.target import Target
 from penstock.flows.error_codes import Fault
@@ -24,7 +25,7 @@ from penstock.flows.running.flow_run import FlowRun
 from penstock.flows.running.stages import Bind
 from penstock.flows.running.systems import HttpRequest
 from penstock.flows.steps.http_step import require_success, result_of
-from penstock.pipeline.values import Duration
+from penstock.pipeline.values import Duration, is_only_checked
 
 _LARGEST = 64 * 2**20
 
@@ -39,7 +40,10 @@ class LookupStep(FlowStep):
 
     name = "lookup"
 
-    table: str | None = Field(default=None, description="The file of the table: .csv or .json.")
+    table: str | None = Field(
+        default=None,
+        description="The file of the table: .csv or .json, from the folder of the definition.",
+    )
     column: str | None = Field(
         default=None, description="Its column with the key; default: the first."
     )
@@ -54,6 +58,8 @@ class LookupStep(FlowStep):
     into: Target = Field(
         default=Target("variable.found"), description="Where the row or the reply goes."
     )
+    # Tasks may work in another folder.
+    _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _has_one(self) -> Self:
@@ -67,13 +73,15 @@ class LookupStep(FlowStep):
             )
         if self.table is not None and Path(self.table).suffix not in (".csv", ".json"):
             raise refused(f"given {self.table!r:.80}; a table is a file .csv or .json")
+        if self.table is not None and not is_only_checked():
+            self._file = named_file(self.table)
         return self
 
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what looks up."""
         if self.http is not None:
             return _Service(self, path)
-        table = _Table(Path(str(self.table)), self.column)
+        table = _Table(self._file or Path(str(self.table)), self.column)
         key = self.key.evaluator() if self.key else None
         assert key is not None  # noqa: S101 - checked above
         evaluate = key

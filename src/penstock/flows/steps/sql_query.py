@@ -18,9 +18,9 @@ from penstock.flows.message import Message
 from penstock.flows.publish.database_address import checked_address
 from penstock.flows.running.bound_step import Attempt, BoundStep, EachMessage
 from penstock.flows.running.flow_run import FlowRun
-from penstock.flows.running.payload_rows import PayloadRows
+from penstock.flows.running.payload_rows import PayloadRows, check_query
 from penstock.flows.running.stages import Bind
-from penstock.pipeline.values import Duration
+from penstock.pipeline.values import Duration, is_only_checked
 
 # A parameter, or what only looks like one: in quotes, in a comment, a cast.
 _PARAMETER = re.compile(
@@ -73,7 +73,18 @@ class SqlStep(FlowStep):
                 checked_address(self.database, self.password)
             except ConfigError as error:
                 raise refused(f"'database': {error}") from None
+        elif not is_only_checked():  # a few lines of SQL can be much work: not on a server
+            self._check_over_payload()
         return self
+
+    def _check_over_payload(self) -> None:
+        try:
+            check_query(self.query, self.parameters)
+        except ValueError as error:
+            raise refused(
+                f"given {self.query!r:.80}; SQLite: {error}; without 'database' a query is one SELECT "
+                "from the table 'rows', which has the rows of the payload"
+            ) from None
 
     def unused(self) -> dict[str, str]:
         """Return what is for a database alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from pydantic import Field
 
@@ -17,7 +18,8 @@ from penstock.flows.running.stages import Bind
 class ThrottleStep(FlowStep):
     """Waits, so that the messages of a process pass at a limited rate, on average.
 
-    The messages of a batch go on together, after the time that they take at this rate.
+    The messages of a batch go on together, after the time that they take at this rate. So a batch has by
+    default those of a second (`max_messages_per_batch` of the flow).
     """
 
     name = "throttle"
@@ -27,6 +29,10 @@ class ThrottleStep(FlowStep):
     burst: int = Field(
         default=1, ge=1, description="How many messages may pass at once after a pause."
     )
+
+    def most_of_a_batch(self) -> int:
+        """Return how many messages pass in a second."""
+        return max(self.burst, ceil(self.rate))
 
     def bound(self, bind: Bind, path: str) -> BoundStep:
         """Return what waits."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, PrivateAttr, field_validator
 
 from penstock.errors import FormatError, missing_extra
 from penstock.flows.definition.model import refused
+from penstock.flows.definition.next_files import named_file
 from penstock.flows.definition.step_model import FlowStep, step_kind
 from penstock.flows.error_codes import Fault
 from penstock.flows.expressions import ExpressionError
@@ -21,13 +21,17 @@ from penstock.pipeline.values import is_only_checked
 
 _LARGEST = 2**20
 _SHOWN = 10
+_MOST_ELEMENTS = 1000
+# Keywords whose values are not schemas.
+_VALUES = frozenset({"const", "enum", "default", "examples"})
 
 
 @step_kind
 class ValidateStep(FlowStep):
     """Checks the payload by a JSON Schema; one that does not fit fails with CORE:VALIDATION.
 
-    Patterns are RE2's, whose time is linear. References to other documents are not followed.
+    Patterns are RE2's, whose time is linear. References to other documents are not followed. The dialect
+    is that of `$schema` at the top, by default 2020-12.
     """
 
     name = "validate"
@@ -35,7 +39,8 @@ class ValidateStep(FlowStep):
 
     schema_: dict[str, Any] | bool = Field(
         alias="schema",
-        description="The JSON Schema: a mapping, or the path of a JSON file, next to the definition.",
+        description="The JSON Schema: a mapping, or the path of a JSON file, from the folder of the "
+        "definition.",
         json_schema_extra={"takes_mapping": True},
     )
     _validator: Any = PrivateAttr(default=None)
@@ -48,7 +53,7 @@ class ValidateStep(FlowStep):
         if is_only_checked():
             return True
         try:
-            data = Path(given).read_bytes()
+            data = named_file(given).read_bytes()
         except OSError as error:
             raise refused(
                 f"cannot read {given!r}: {error.strerror}; give the path of a JSON Schema"
@@ -94,6 +99,7 @@ def _validator_of(schema: Any) -> Any:
         raise missing_extra(missing, "the step 'validate'") from missing
     base: Any = validators.validator_for(schema, default=Draft202012Validator)
     try:
+        _require_short_lists(schema)
         base.check_schema(schema)
         _check_patterns(schema)
     except SchemaError as error:
@@ -106,10 +112,38 @@ def _validator_of(schema: Any) -> Any:
             "pattern": _pattern,
             "patternProperties": _pattern_properties,
             "additionalProperties": _additional_properties,
+            "uniqueItems": _unique_items,
         },
     )
     # An empty registry: without one, jsonschema fetches what a `$ref` names from the network.
-    return kind(schema, registry=Registry())
+    return kind(_without_dialect(schema), registry=Registry())
+
+
+def _without_dialect(schema: Any) -> Any:
+    """Return the schema without `$schema`: a `$ref` to a part with it would lead to other keywords."""
+    if isinstance(schema, list):
+        return [_without_dialect(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: part if name in _VALUES else _without_dialect(part)
+        for name, part in schema.items()
+        if name != "$schema" or not isinstance(part, str)
+    }
+
+
+def _require_short_lists(schema: Any) -> None:
+    """Raise for a list whose elements the check of a schema would compare each with all others."""
+    if isinstance(schema, list) and len(schema) > _MOST_ELEMENTS:
+        kinds = {type(each) for each in schema}
+        if not (kinds <= {str} or kinds <= {int, float}):
+            raise ExpressionError(
+                f"a list has {len(schema)} elements; allowed are {_MOST_ELEMENTS} where not all are "
+                "texts, or all numbers"
+            )
+    parts = schema.values() if isinstance(schema, dict) else schema
+    for part in parts if isinstance(schema, dict | list) else ():
+        _require_short_lists(part)
 
 
 def _check_patterns(schema: Any) -> None:
@@ -175,3 +209,29 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
     elif not allowed and extra:
         names = ", ".join(repr(key[:100]) for key in extra[:_SHOWN])
         yield ValidationError(f"Additional properties are not allowed: {names}")
+
+
+def _unique_items(validator: Any, is_wanted: Any, instance: Any, _schema: Any) -> Any:
+    """Compare the elements by their text; jsonschema compares each object with all others."""
+    from jsonschema import ValidationError  # noqa: PLC0415
+
+    if not is_wanted or not validator.is_type(instance, "array"):
+        return
+    seen: dict[str, int] = {}
+    for number, element in enumerate(instance):
+        text = json.dumps(_comparable(element), sort_keys=True, default=repr)
+        first = seen.setdefault(text, number)
+        if first != number:
+            yield ValidationError(f"the elements {first} and {number} are the same")
+            return
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value in which equal numbers are written alike: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _comparable(each) for name, each in value.items()}
+    return value
