@@ -142,9 +142,8 @@ def test_the_line_about_a_pipeline_is_one_line():
 
 def test_the_console_sink_shows_rows_as_they_are_and_takes_nothing_for_markup(capsys):
     table = pa.table({"text": [HOSTILE, "[bold red]x[/]", None]})
-    rows = SimpleNamespace(
-        limit=lambda _: SimpleNamespace(toArrow=lambda: table), write=MagicMock()
-    )
+    rows = MagicMock()
+    rows.localCheckpoint.return_value.limit.return_value.toArrow.return_value = table
     ConsoleSink().open(SimpleNamespace()).write(SimpleNamespace(rows=rows, pipeline="p", id=0))
     shown = capsys.readouterr().out
     assert not STEERS & set(shown)
