@@ -12,7 +12,7 @@ from penstock.connect.connector_class import ConnectorClass
 from penstock.connect.connector_config import ConnectorConfig
 from penstock.connect.connector_rows import Imported
 from penstock.connect.converters import Converters
-from penstock.connect.topic_patterns import routed
+from penstock.connect.topic_routing import routed
 from penstock.decode.connect_decode import ConnectDecode
 from penstock.encode.format_options import ConverterFormat
 from penstock.formats.connect.converter_options import REGISTERED, ConverterOptions

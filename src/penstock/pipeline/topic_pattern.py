@@ -1,4 +1,4 @@
-"""Whether a pattern of topics fits a topic, for checks of definitions: in linear time.
+"""Whether patterns fit names of topics, for checks of definitions: in linear time, by RE2 as Arrow has it.
 
 Python's own regular expressions need exponential time for a pattern as `^(a+)+$`, and a server checks
 definitions of others.
@@ -6,9 +6,14 @@ definitions of others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.errors import MissingExtraError, missing_extra
+
 
 def surely_fits(pattern: str, topic: str) -> bool:
-    """Return whether a pattern fits all of a topic's name, as RE2 reads it.
+    """Return whether a pattern fits all of a topic's name.
 
     A pattern that RE2 does not read (look-around, back references) is not sure to fit anything.
 
@@ -18,12 +23,38 @@ def surely_fits(pattern: str, topic: str) -> bool:
     (False, False)
     """
     try:
+        return fits_any(pattern, [topic])
+    except (ValueError, MissingExtraError):
+        return False
+
+
+def fits_any(pattern: str, topics: Sequence[str]) -> bool:
+    """Return whether a pattern is the whole name of a topic; raise ValueError where it cannot be read.
+
+    >>> fits_any("orders.*", ["a", "orders-2"]), fits_any("(a+)+b", ["a" * 10_000])
+    (True, False)
+    """
+    return any(_called("match_substring_regex", topics, pattern))
+
+
+def replaced(pattern: str, template: str, topics: Sequence[str]) -> list[str]:
+    r"""Return topics, those that a pattern fits as a template with `\1` for its first group.
+
+    >>> replaced("shop\\.(.*)", r"\1_raw", ["shop.orders", "orders"])
+    ['orders_raw', 'orders']
+    """
+    return _called("replace_substring_regex", topics, pattern, replacement=template)
+
+
+def _called(name: str, topics: Sequence[str], pattern: str, **options: Any) -> list[Any]:
+    try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         from pyarrow import compute  # noqa: PLC0415
-    except ModuleNotFoundError:
-        return False
+    except ModuleNotFoundError as missing:
+        raise missing_extra(missing, "a pattern of topics") from missing
+    whole = rf"\A(?:{pattern})\z"
     try:
-        found = compute.match_substring_regex(pa.scalar(topic), pattern=rf"\A(?:{pattern})\z")
-    except pa.ArrowException:
-        return False
-    return bool(found.as_py())
+        function = getattr(compute, name)
+        return list(function(pa.array(topics, pa.string()), pattern=whole, **options).to_pylist())
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise ValueError(f"the pattern {pattern[:80]!r} cannot be read: {error}") from None

@@ -21,8 +21,8 @@ from penstock.connect.converters import find_converter
 from penstock.connect.java_client import cluster_settings
 from penstock.connect.key_reports import KeyTable
 from penstock.connect.mapped_class import MappedClass, given, only
-from penstock.connect.topic_patterns import matches_any
 from penstock.errors import ConfigError
+from penstock.pipeline.topic_pattern import fits_any
 
 _SOURCE, _TARGET = "source.cluster.", "target.cluster."
 _POLICY = "org.apache.kafka.connect.mirror."
@@ -187,7 +187,7 @@ def _are_names(topics: list[str], exclude: list[str]) -> bool:
     """
     try:
         return all(re.fullmatch(r"[A-Za-z0-9_-]+", topic) for topic in topics) and not any(
-            matches_any(pattern, topics) for pattern in exclude
+            fits_any(pattern, topics) for pattern in exclude
         )
     except ValueError:
         return False  # the source reports what is wrong with a pattern

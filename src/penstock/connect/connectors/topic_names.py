@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.connect.common_keys import TOPICS, TRANSFORMS
 from penstock.connect.connector_config import ConnectorConfig
-from penstock.connect.topic_patterns import routed
+from penstock.connect.topic_routing import routed
 from penstock.connect.transforms.plugins import find_transform
 
 TOPIC = "${topic}"
