@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import quote, urljoin, urlsplit
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import OpenerDirector, ProxyHandler, Request
 
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
+from penstock.http.connections import PlainHandler, SecureHandler
 from penstock.http.http_reply import Reply, refusal, shown
 from penstock.http.reply_limit import ReplyLimit
 
