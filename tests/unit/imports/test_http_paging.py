@@ -153,6 +153,21 @@ def test_a_page_that_is_larger_than_its_size_is_refused(api: JsonApi) -> None:
         import_all(options(api, {"offset": PAGES}))
 
 
+@pytest.mark.parametrize(
+    ("paging", "reason"),
+    [
+        ({"cursor": {"pointer": "/next", "parameter": "c"}}, "has no cursor at '/next'"),
+        ({"next_link": "/next"}, "has no address at '/next'"),
+    ],
+)
+def test_half_of_a_surrogate_pair_leads_nowhere(
+    api: JsonApi, paging: dict[str, Any], reason: str
+) -> None:
+    api.respond = lambda _: Answer(b'{"data":[{"id":1}],"next":"\\ud83d"}')
+    with pytest.raises(TerminalError, match=reason):
+        import_all({"url": api.url, "records": "/data", "paging": paging})
+
+
 @pytest.mark.parametrize("target", ["http://example.com/x", "file:///etc/passwd", "http://u@h/"])
 def test_a_next_link_to_another_host_is_not_followed(api: JsonApi, target: str) -> None:
     api.respond = lambda _: {"data": [], "next": target}

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from urllib.parse import urljoin
 
 from penstock.errors import TerminalError
 from penstock.http.http_auth import without_param
-from penstock.http.http_client import encoded
+from penstock.http.http_client import joined
 from penstock.imports.http.json_text import Pointer, Scalar
 from penstock.imports.http.paging_forms import (
     Page,
@@ -60,7 +59,7 @@ class LinkForm(PagingForm):
         given = self._given(page)
         if not given:
             return None
-        link = urljoin(page.reply.url, encoded(given))
+        link = joined(page.reply.url, given, "the next link")
         self._check(page.reply.url, link)
         if self._secret_parameter:
             link = without_param(link, self._secret_parameter)
