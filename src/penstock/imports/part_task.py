@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
@@ -30,6 +31,8 @@ _LARGEST_BATCH = 1_000_000
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
 _LETTER, _TEXT = 500_000, 10_000
+# The lengths of its name and its value.
+_AROUND_HEADER = 10
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -172,14 +175,31 @@ def fitting(taken: Portion, largest: int) -> Portion:
 
 
 def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:
-    """Return the bytes of each record, key and value."""
+    """Return the bytes of each record: key, value and headers."""
     if isinstance(records, PlainRecords):
         return records.sizes()
-    sizes = pc.binary_length(records["value"]).fill_null(0)
-    if "key" in records.schema.names:
-        sizes = pc.add(sizes, pc.binary_length(records["key"]).fill_null(0))
-    found: list[int] = sizes.to_pylist()
+    names = records.schema.names
+    sizes = _lengths(records["value"])
+    if "key" in names:
+        sizes += _lengths(records["key"])
+    if "headers" in names:
+        sizes += _headers_sizes(records["headers"])
+    found: list[int] = sizes.tolist()
     return found
+
+
+def _headers_sizes(headers: pa.ListArray) -> np.ndarray:
+    """Return how many bytes the headers of each record have, with what Kafka adds to each header."""
+    pairs = headers.flatten()
+    each = _lengths(pairs.field("key")) + _lengths(pairs.field("value")) + _AROUND_HEADER
+    ends = np.cumsum(pc.list_value_length(headers).fill_null(0).to_numpy())
+    before = np.concatenate([[0], np.cumsum(each)])[ends]
+    return np.diff(before, prepend=0)
+
+
+def _lengths(texts: pa.Array) -> np.ndarray:
+    found: np.ndarray = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
 
 
 def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:

@@ -33,3 +33,23 @@ def test_headers_and_topics_stay_with_their_records() -> None:
     columns = {"value": pa.array([b"x" * 200, b"y"]), "topic": pa.array(["one", "two"])}
     found = fitting(Portion(pa.record_batch(columns), {}), 100)
     assert found.records.to_pylist() == [{"value": b"y", "topic": "two"}]
+
+
+def test_headers_count() -> None:
+    def row(*sizes: int) -> list[dict[str, object]] | None:
+        return [{"key": "k" * 5, "value": b"x" * size} for size in sizes] or None
+
+    kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    headers = [row(), row(10, 20), row(70), [{"key": "n" * 100, "value": None}], []]
+    columns = {
+        "value": pa.array([b"0", b"1", b"2", b"3", b"4"]),
+        "headers": pa.array(headers, kind),
+    }
+    batch = pa.record_batch(columns)
+    for given in (batch, pa.concat_batches([batch.slice(4), batch]).slice(1)):
+        found = fitting(Portion(given, {}), 80)
+        assert found.records["value"].to_pylist() == [b"0", b"1", b"4"]
+        assert [each.error.partition(",")[0] for each in found.bad] == [
+            "the record has 86 bytes",
+            "the record has 111 bytes",
+        ]
