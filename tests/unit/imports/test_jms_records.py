@@ -127,6 +127,7 @@ def test_a_redelivered_message_says_so() -> None:
 
 def test_several_data_sections_are_one_value() -> None:
     assert record(b"\x00Su\xa0\x03abc\x00Su\xa0\x03def").value == b"abcdef"
+    assert record(b"\x00Su\xa0\x01x" * 10_000 + b"\x00Su\xa0\x00").value == b"x" * 10_000
     assert record(b"\x00Sv\xc0\x03\x01T\x01\x00Sv\xc0\x03\x01T\x02").value == b"[1,2]"
 
 
@@ -154,6 +155,12 @@ HOSTILE = [
     (b"\x00Sw\xc1\x02\x01\x41", "a key without a value"),
     (b"\x00Sw\xc1\x03\x02\x45\x41", "a key that is a list or a map"),
     (b"\x00Sw\xf0\x00\x00\x00\x05\xff\xff\xff\xff\x40", "ends in the middle"),
+    (b"\x00\x45\x40", "there is no section \\[\\]"),
+    (b"\x00\xc1\x01\x00\x40", "there is no section {}"),
+    (b"\x00Sw\xc0\x02\x01\xc0\x03\x02\x40\x40", "a value goes beyond the end of its list"),
+    (b"\x00Sw\xc1\x04\x02\x40\xa1\x02ab", "a value goes beyond the end"),
+    (b"\x00Sw\xe0\x03\x01\xa1\x02ab", "a value goes beyond the end"),
+    (b"\x00Sw\xc1\x09\x04\xa1\x01a\x41\xa1\x01a\x42", "a map has a key twice"),
     (nested(100), "nested more than 32 deep"),
     (nested(5000), "nested more than 32 deep"),
 ]
