@@ -54,7 +54,9 @@ class Messages:
             try:
                 yield self._message(given, place, now)
             except RecursionError:
-                yield Refusal(row, "ValueError", "the row cannot be a message: it is nested too deeply")
+                yield Refusal(
+                    row, "ValueError", "the row cannot be a message: it is nested too deeply"
+                )
             except (ValueError, TypeError) as error:
                 yield Refusal(row, type(error).__name__, f"the row cannot be a message: {error}")
 
