@@ -158,20 +158,30 @@ def fitting(taken: Portion, largest: int) -> Portion:
     if max(sizes, default=0) <= largest:
         return taken
     bad = [
-        # Not the value: a dead letter is a record, too.
+        # Not the value: a dead letter is a record, too. The key says which one it was.
         BadRecord(
             None,
             f"the record has {size} bytes, and at most {largest} are allowed; raise "
             "message.max.bytes of the connection, or max.message.bytes of the topic",
             "TooLargeError",
+            _key(taken.records, row),
         )
-        for size in sizes
+        for row, size in enumerate(sizes)
         if size > largest
     ]
     fits = [size <= largest for size in sizes]
     if isinstance(taken.records, PlainRecords):
         return replace(taken, records=taken.records.filter(fits), bad=(*taken.bad, *bad))
     return replace(taken, records=taken.records.filter(pa.array(fits)), bad=(*taken.bad, *bad))
+
+
+def _key(records: pa.RecordBatch | PlainRecords, row: int) -> bytes | None:
+    """Return the key of a record, unless it is itself too long for a dead letter."""
+    if isinstance(records, PlainRecords):
+        key = records.keys[row] if records.keys else None
+    else:
+        key = records["key"][row].as_py() if "key" in records.schema.names else None
+    return key if key is None or len(key) <= _TEXT else None
 
 
 def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:

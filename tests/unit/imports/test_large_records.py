@@ -20,6 +20,7 @@ def test_records_with_a_large_value_or_key_are_bad_ones() -> None:
     ]
     assert [each.error_type for each in found.bad] == ["ValueError", "TooLargeError"]
     assert "has 120 bytes, and at most 100" in found.bad[1].error
+    assert found.bad[1].key == b"k" * 80
     assert found.position == {"at": 4}
 
 
@@ -33,6 +34,15 @@ def test_headers_and_topics_stay_with_their_records() -> None:
     columns = {"value": pa.array([b"x" * 200, b"y"]), "topic": pa.array(["one", "two"])}
     found = fitting(Portion(pa.record_batch(columns), {}), 100)
     assert found.records.to_pylist() == [{"value": b"y", "topic": "two"}]
+
+
+def test_the_dead_letter_has_the_key_unless_that_is_too_long_itself() -> None:
+    values, keys = [b"x" * 200, b"x", b"x" * 200], [b"id-1", b"k" * 20_000, None]
+    batch = pa.record_batch({"value": pa.array(values), "key": pa.array(keys)})
+    for portion in (Portion.of(values, {}, keys), Portion(batch, {})):
+        assert [each.key for each in fitting(portion, 100).bad] == [b"id-1", None, None]
+    without = fitting(Portion(pa.record_batch({"value": pa.array(values)}), {}), 100)
+    assert [each.key for each in without.bad] == [None, None]
 
 
 def test_headers_count() -> None:
