@@ -141,6 +141,19 @@ def test_a_topic_of_small_records_takes_many_of_them_at_once(
     assert values(connection, unique) == [b'"' + b"x" * 150 + b'"'] * 50
 
 
+def test_records_that_kafka_refused_do_not_prevent_the_end(
+    connection: Connection, unique: str
+) -> None:
+    with listening(connection, unique, format="lines") as port:
+        with Admin(connection) as admin:
+            admin.alter_topic(unique, {"max.message.bytes": 300})
+        assert post(port, b"\n".join([b"x" * 1000] * 20))[0] == 413
+        assert post(port, b"small")[0] == 200
+    assert values(connection, unique) == [b"small"]
+    with pytest.raises(ConnectionRefusedError):
+        post(port)
+
+
 def test_a_compressed_body_is_stored_where_its_encoding_is_too(
     connection: Connection, unique: str
 ) -> None:

@@ -20,6 +20,7 @@ from penstock.imports.http_listener.listener_import import HttpListenerImport
 from penstock.imports.http_listener.request_records import Delivery, delivery_of
 from penstock.imports.http_listener.sender_check import check_of
 from penstock.kafka import AsyncProducer
+from penstock.kafka.producing.receipt import Receipt
 from penstock.pipeline.importing import Counted
 
 _METHODS = ("POST", "PUT")
@@ -98,13 +99,18 @@ class ListenerServer:
     async def _produce(self, name: str, delivery: Delivery) -> Response:
         """Write the records; return where each of them is."""
         topic, headers = self._options.topic_at(name), delivery.headers
+        receipts: list[Receipt] = []
         try:
-            receipts = [
-                await self._producer.produce(topic, each.key, each.value, headers=headers or None)
-                for each in delivery.records
-            ]
+            for each in delivery.records:
+                receipts.append(
+                    await self._producer.produce(
+                        topic, each.key, each.value, headers=headers or None
+                    )
+                )
             written = [await receipt for receipt in receipts]
         except PenstockError as error:
+            # Each is awaited: the producer would raise failures that no one has heard when it closes.
+            await asyncio.gather(*receipts, return_exceptions=True)
             raise self._refused(error) from None
         self._records += len(written)
         places = [

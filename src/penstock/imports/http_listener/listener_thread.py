@@ -85,10 +85,12 @@ class ListenerThread(Listener):
         """Accept nothing more, answer what is under way, and end."""
         if not self._thread.is_alive():
             return
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     async def _close(self) -> None:
         if self._sockets is not None:
