@@ -82,13 +82,15 @@ def test_headers_and_properties_become_headers() -> None:
         address="queue://orders", group_id="g", group_sequence=3, creation_time=1.5,
         content_type="text/plain",
         annotations={KIND: byte(5)},
-        properties={"a": 1, "b": "ü", "c": True, "d": 0.25, "e": None, "jms.priority": "0"},
+        properties={
+            "a": 1, "b": "ü", "c": True, "d": 0.25, "e": None, "jms.priority": "0", "jms.type\0": "no",
+        },
     )  # fmt: skip
     made = record(message)
     assert made.key == b"ID:7"
     assert made.timestamp == 1500
     assert headers(made) == {
-        "a": b"1", "b": "ü".encode(), "c": b"true", "d": b"0.25", "e": None,
+        "a": b"1", "b": "ü".encode(), "c": b"true", "d": b"0.25", "e": None, "jms.type\\x00": b"no",
         "jms.message_id": b"ID:7", "jms.correlation_id": b"c", "jms.type": b"Order",
         "jms.reply_to": b"answers", "jms.priority": b"9", "jms.redelivered": b"false",
         "jms.destination": b"queue://orders", "jms.kind": b"text", "jms.group_id": b"g",
