@@ -118,6 +118,27 @@ def test_a_recreated_topic_is_copied_from_its_start(
         eventually(lambda: rows(connection, unique) == both, every=0.3)
 
 
+def test_a_copy_that_was_deleted_gets_new_records_only_and_this_is_reported(
+    connection: Connection,
+    east: Connection,
+    unique: str,
+    mirror: Mirror,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def reported() -> list[str]:
+        return [each.topic for each in caplog.records if each.message == "copy_is_new"]
+
+    created(east, unique)
+    write(east, unique, 60, random.Random(5))
+    ran(mirror(topics=[unique]))
+    assert reported() == []
+    with Admin(connection) as admin:
+        admin.delete_topic(unique)
+    write(east, unique, 30, random.Random(6), at=60)
+    assert ran(mirror(topics=[unique])).progress().rows == 30
+    assert reported() == [unique]
+
+
 def test_records_that_were_removed_too_early_end_the_mirror_or_are_skipped(
     connection: Connection, east: Connection, unique: str, mirror: Mirror
 ) -> None:
