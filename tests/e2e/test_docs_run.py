@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from http.server import ThreadingHTTPServer
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -26,15 +28,13 @@ from tests.e2e.pages import Block, blocks, pages
 from tests.services.artemis import PASSWORD as JMS_PASSWORD
 from tests.services.artemis import USER as JMS_USER
 from tests.services.artemis import Artemis
-from tests.services.jms_client import jms_message, send
-from tests.services.json_api import JsonApi
 from tests.services.object_store import S3Server
 from tests.services.opensearch import OpenSearch
-from tests.services.orders_api import OrdersApi
 from tests.services.penstock_server import PenstockServer
 from tests.services.postgres import PASSWORD as POSTGRES_PASSWORD
 from tests.services.postgres import Postgres
 from tests.services.rabbitmq import PASSWORD as RABBITMQ_PASSWORD
+from tests.services.rabbitmq import USER as RABBITMQ_USER
 from tests.services.rabbitmq import RabbitMq
 
 import penstock.jobs
@@ -184,6 +184,9 @@ def leave(value: Any) -> None:
         value.stop()
     elif isinstance(value, (Producer, Consumer)):
         value.close()
+    elif isinstance(value, ThreadingHTTPServer):
+        value.shutdown()
+        value.server_close()
 
 
 def empty(connection: Connection) -> None:
@@ -276,12 +279,12 @@ def log_files(reader: Reader) -> None:
 
 
 def queues(reader: Reader) -> None:
-    """A RabbitMQ with two queues, one of which has messages."""
+    """A RabbitMQ without queues."""
     server = reader.closing.enter_context(RabbitMq())
-    for queue in ("orders", "parcels"):
-        server.declare(queue)
-    server.publish("orders", [b'{"id":1,"item":"tea"}', b'{"id":2,"item":"coffee"}'])
-    reader.addresses["amqp://app@localhost:5672"] = server.url()
+    own = server.url()
+    login = f"{RABBITMQ_USER}:{quote(RABBITMQ_PASSWORD, safe='')}@"
+    reader.addresses["amqp://guest:guest@localhost:5672"] = own.replace(f"{RABBITMQ_USER}@", login)
+    reader.addresses["amqp://guest@localhost:5672"] = own
     reader.environment["RABBITMQ_PASSWORD"] = RABBITMQ_PASSWORD
 
 
@@ -296,37 +299,18 @@ def shop_database(reader: Reader) -> None:
 
 
 def jms_queues(reader: Reader) -> None:
-    """A broker without credentials, one queue of which has messages."""
+    """A broker with a login."""
     server = reader.closing.enter_context(Artemis())
-    lines = ('{"id":1,"item":"tea"}', '{"id":2,"item":"coffee"}')
-    send(server, "orders", [jms_message("text", line) for line in lines])
+    options = f"user={JMS_USER!r}, password={JMS_PASSWORD!r}, allow_insecure_mechs=True"
+    reader.addresses['("amqp://localhost:5672")'] = f"({server.url!r}, {options})"
     login = f"username: {JMS_USER}, password: {JMS_PASSWORD}"
     reader.addresses['url: "amqp://localhost:5672"'] = f"url: '{server.url}', {login}"
 
 
-def orders_api(reader: Reader) -> None:
-    """An API with one page of orders."""
-    page = {"data": [{"id": 1, "total": "12.50"}, {"id": 2, "total": "8.00"}]}
-    api = reader.closing.enter_context(JsonApi(lambda _: page))
-    reader.addresses["https://shop.example/api/orders"] = api.url
-
-
-def orders(reader: Reader) -> None:
-    """Fill the topic `orders`."""
-    one = {"region": "eu", "amount": 9.5, "at": "2024-05-01T12:00:00Z"}
-    fill(reader.connection, "orders", [one | {"id": n} for n in range(3)])
-
-
 def search_server(reader: Reader) -> None:
-    orders(reader)
+    """An OpenSearch without indexes."""
     server = reader.closing.enter_context(OpenSearch())
     reader.addresses |= {"http://localhost:9200": server.url}
-
-
-def http_service(reader: Reader) -> None:
-    orders(reader)
-    api = reader.closing.enter_context(OrdersApi())
-    reader.addresses |= {"http://localhost:8080/regions": api.url}
 
 
 def east_and_west(reader: Reader) -> None:
@@ -358,7 +342,7 @@ def bucket(reader: Reader) -> None:
 
 def free_port(reader: Reader) -> None:
     """A port that no other process has."""
-    reader.addresses["8088"] = str(free_ports(1)[0])
+    reader.addresses |= dict.fromkeys(("8080", "8081", "8088"), str(free_ports(1)[0]))
 
 
 def control_plane(reader: Reader) -> None:
@@ -381,8 +365,8 @@ PREPARED: dict[str, Callable[[Reader], None]] = {
     "docs/flows.md": lambda _: None,
     "docs/from-topic-to-table.md": beginner,
     "docs/host-metrics.md": lambda _: None,
-    "docs/http-import.md": orders_api,
-    "docs/http-sink.md": http_service,
+    "docs/http-import.md": free_port,
+    "docs/http-sink.md": free_port,
     "docs/imports.md": log_files,
     "docs/jms.md": jms_queues,
     "docs/jobs.md": jobs,

@@ -34,6 +34,7 @@ from penstock.pipeline.definition import Restart
 
 log = event_logger(__name__)
 _GRACE = 300.0
+_LONGEST_ASKED = 86_400.0
 # What the end of Spark's query may take, beyond the batch that is under way.
 _ENDING = 10.0
 
@@ -324,6 +325,9 @@ class Running:
 
 
 def pause_before(failures: int, error: PenstockError, restart: Restart) -> float:
-    """Return how long to wait: what the definition says, and at least what the error asks for."""
+    """Return how long to wait: what the definition says, and at least what the error asks for.
+
+    No more than a day for the latter: it is a server's number, which may be of any size.
+    """
     asked = error.retry_after if isinstance(error, TransientError) else 0.0
-    return max(asked, restart.after(failures))
+    return max(min(asked, _LONGEST_ASKED), restart.after(failures))

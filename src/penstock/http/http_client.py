@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Protocol
 from urllib.error import URLError
 from urllib.parse import quote, urljoin, urlsplit
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import OpenerDirector, ProxyHandler, Request
 
 from penstock.config.printable import printable
 from penstock.config.secrets import mask
 from penstock.errors import ConfigError, PenstockError, TerminalError, TransientError
+from penstock.http.connections import PlainHandler, SecureHandler
 from penstock.http.http_reply import Reply, refusal, shown
 from penstock.http.reply_limit import ReplyLimit
 
@@ -56,7 +57,7 @@ class HttpClient:
         self._limit = ReplyLimit(most, timeout)
         self._timeout = timeout
         self._opener = OpenerDirector()
-        for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=tls_context(ca))):
+        for handler in (ProxyHandler(), PlainHandler(), SecureHandler(context=tls_context(ca))):
             self._opener.add_handler(handler)
 
     def send(self, ask: Ask, accepted: tuple[int, ...] = ()) -> Reply:
@@ -70,8 +71,11 @@ class HttpClient:
 
     def require_allowed(self, source: str, target: str, what: str) -> None:
         """Raise where a server sends us to a host that must not get the credentials."""
-        if may_follow(source, target, self._hosts):
-            return
+        try:
+            if may_follow(source, target, self._hosts):
+                return
+        except ValueError as error:
+            raise _no_address(source, target, what, error) from None
         to = urlsplit(target)
         host = printable(to.netloc.rpartition("@")[2])
         raise TerminalError(
@@ -85,7 +89,7 @@ class HttpClient:
             reply = self._sent(ask)
             if reply.status not in _REDIRECTS:
                 return reply
-            target = urljoin(ask.url, encoded(reply.headers.get("Location", "")))
+            target = joined(ask.url, reply.headers.get("Location", ""), "a redirect")
             self.require_allowed(ask.url, target, "a redirect")
             ask = _redirected(ask, reply.status, target)
         raise TerminalError(
@@ -111,6 +115,25 @@ def encoded(url: str) -> str:
     '/a%20b?x=%20%C3%A4'
     """
     return quote(url.strip().partition("#")[0], safe=_OF_ADDRESSES)
+
+
+def joined(source: str, given: str, what: str) -> str:
+    """Return the address to which a reply leads; raise where it is none.
+
+    >>> joined("http://a/b?x=1", "?x=2", "the next link")
+    'http://a/b?x=2'
+    """
+    try:
+        return urljoin(source, encoded(given))
+    except ValueError as error:
+        raise _no_address(source, given, what, error) from None
+
+
+def _no_address(source: str, given: str, what: str, error: ValueError) -> TerminalError:
+    return TerminalError(
+        f"{what} of {shown(source)} leads to {shown(given)!r}, which is not an address: {error}; "
+        "allowed: http://HOST/PATH and https://HOST/PATH"
+    )
 
 
 def may_follow(source: str, target: str, hosts: tuple[str, ...]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
 from penstock.config.models import SafeModel
@@ -34,7 +35,18 @@ def checked_url(given: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(checked_url)]
+# Of values of headers, which http.client refuses with an error that shows them.
+_UNSENDABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
+
+
+def require_sendable(secret: SecretStr) -> None:
+    """Raise where a secret cannot be the value of a header; it is not shown."""
+    if _UNSENDABLE.search(secret.get_secret_value()):
+        raise ValueError(
+            "the secret has a control character, as a line end, or a letter outside Latin-1, and cannot "
+            "be sent in a header; check the file or variable that it comes from"
+        )
 
 
 class HttpOptions(SafeModel):
@@ -78,6 +90,12 @@ class BearerAuth(HttpOptions):
 
     token: SecretStr = Field(min_length=1)
 
+    @field_validator("token")
+    @classmethod
+    def _is_sendable(cls, token: SecretStr) -> SecretStr:
+        require_sendable(token)
+        return token
+
     @model_validator(mode="before")
     @classmethod
     def _token_alone(cls, given: Any) -> Any:
@@ -109,6 +127,8 @@ class ApiKey(HttpOptions):
             raise ValueError(
                 f"given {given} of 'header' and 'parameter': give the one that has the key"
             )
+        if self.header:
+            require_sendable(self.secret)
         return self
 
 

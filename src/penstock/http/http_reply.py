@@ -13,6 +13,8 @@ from penstock.errors import ConfigError, PenstockError, TerminalError, Transient
 
 # A server that cannot be reached, is busy or is restarted; others say that a retry would not help.
 _PASSING = (408, 425, 429)
+# A server that wants more, as one whose clock is wrong, is asked again after this time.
+_LONGEST_WAIT = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,13 @@ def refusal(reply: Reply) -> PenstockError:
 
 
 def retry_after(reply: Reply, otherwise: float = 1.0) -> float:
-    """Return how many seconds a server wants to be left alone: a number, or until a date."""
+    """Return how long a server wants to be left alone: seconds, or until a date; at most a day."""
     given = reply.headers.get("Retry-After", "").strip()
     try:
         if given.isdigit():
-            return max(1.0, float(given))
-        return max(1.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except (TypeError, ValueError):
+            asked = float(given)
+        else:
+            asked = parsedate_to_datetime(given).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
         return otherwise
+    return min(max(1.0, asked), _LONGEST_WAIT)

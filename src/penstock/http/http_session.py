@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
+from http.client import HTTPConnection, HTTPException, RemoteDisconnected
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -11,6 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 from typing_extensions import Self
 
 from penstock.formats.registry.http import basic
+from penstock.http.connections import PlainConnection, SecureConnection
 from penstock.http.http_client import Ask, Authorization, tls_context, unreachable
 from penstock.http.http_reply import Reply
 from penstock.http.reply_limit import ReplyLimit
@@ -123,8 +124,8 @@ class HttpSession:
         proxy = _proxy_of(split)
         host, port = (proxy.hostname, proxy.port) if proxy else (split.hostname, split.port)
         if split.scheme == "http":
-            return _Open(HTTPConnection(host or "", port, timeout=self._timeout), proxy)
-        secure = HTTPSConnection(
+            return _Open(PlainConnection(host or "", port, timeout=self._timeout), proxy)
+        secure = SecureConnection(
             host or "", port, timeout=self._timeout, context=tls_context(self._ca)
         )
         if proxy:

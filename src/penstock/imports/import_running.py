@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
@@ -307,11 +308,13 @@ class ImportRunning:
             pass
 
     def _close(self) -> None:
-        self._system.close()
-        self._rounds.close()
-        self._intake.close()
-        if self._behind is not None:
-            self._behind.stop()
+        """Close everything, also where closing some of it fails: the pipeline behind must not run on."""
+        with ExitStack() as closing:
+            if self._behind is not None:
+                closing.callback(self._behind.stop)
+            closing.callback(self._intake.close)
+            closing.callback(self._rounds.close)
+            closing.callback(self._system.close)
 
     def _seen_state(self) -> State:
         if not self.is_active:

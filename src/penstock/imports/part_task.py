@@ -31,7 +31,7 @@ _LARGEST_BATCH = 1_000_000
 _TURN = 5.0
 # What of a bad record is in its dead letter, which must not be too large for a record itself.
 _LETTER, _TEXT = 500_000, 10_000
-# The lengths of a header's key and value, in bytes.
+# The lengths of its name and its value.
 _AROUND_HEADER = 10
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
@@ -158,14 +158,15 @@ def fitting(taken: Portion, largest: int) -> Portion:
     if max(sizes, default=0) <= largest:
         return taken
     bad = [
-        # Not the value: a dead letter is a record, too.
+        # Not the value: a dead letter is a record, too. The key says which one it was.
         BadRecord(
             None,
             f"the record has {size} bytes, and at most {largest} are allowed; raise "
             "message.max.bytes of the connection, or max.message.bytes of the topic",
             "TooLargeError",
+            _key(taken.records, row),
         )
-        for size in sizes
+        for row, size in enumerate(sizes)
         if size > largest
     ]
     fits = [size <= largest for size in sizes]
@@ -174,27 +175,41 @@ def fitting(taken: Portion, largest: int) -> Portion:
     return replace(taken, records=taken.records.filter(pa.array(fits)), bad=(*taken.bad, *bad))
 
 
+def _key(records: pa.RecordBatch | PlainRecords, row: int) -> bytes | None:
+    """Return the key of a record, unless it is itself too long for a dead letter."""
+    if isinstance(records, PlainRecords):
+        key = records.keys[row] if records.keys else None
+    else:
+        key = records["key"][row].as_py() if "key" in records.schema.names else None
+    return key if key is None or len(key) <= _TEXT else None
+
+
 def _sizes(records: pa.RecordBatch | PlainRecords) -> list[int]:
     """Return the bytes of each record: key, value and headers."""
     if isinstance(records, PlainRecords):
         return records.sizes()
-    sizes = pc.binary_length(records["value"]).fill_null(0)
-    if "key" in records.schema.names:
-        sizes = pc.add(sizes, pc.binary_length(records["key"]).fill_null(0))
-    if "headers" in records.schema.names:
-        sizes = pc.add(sizes, pa.array(_header_sizes(records["headers"])))
-    found: list[int] = sizes.to_pylist()
+    names = records.schema.names
+    sizes = _lengths(records["value"])
+    if "key" in names:
+        sizes += _lengths(records["key"])
+    if "headers" in names:
+        sizes += _headers_sizes(records["headers"])
+    found: list[int] = sizes.tolist()
     return found
 
 
-def _header_sizes(headers: pa.Array) -> Any:
-    """Return the bytes of the headers of each record, with those that Kafka adds."""
-    pairs = pc.list_flatten(headers)
-    lengths = (pc.binary_length(pc.struct_field(pairs, name)) for name in ("key", "value"))
-    added = pa.scalar(_AROUND_HEADER, pa.int32())
-    sizes = pc.add(pc.add(*(pc.fill_null(each, 0) for each in lengths)), added)
-    records = pc.list_parent_indices(headers).to_numpy()
-    return np.bincount(records, sizes.to_numpy(), len(headers)).astype(np.int64)
+def _headers_sizes(headers: pa.ListArray) -> np.ndarray:
+    """Return how many bytes the headers of each record have, with what Kafka adds to each header."""
+    pairs = headers.flatten()
+    each = _lengths(pairs.field("key")) + _lengths(pairs.field("value")) + _AROUND_HEADER
+    ends = np.cumsum(pc.list_value_length(headers).fill_null(0).to_numpy())
+    before = np.concatenate([[0], np.cumsum(each)])[ends]
+    return np.diff(before, prepend=0)
+
+
+def _lengths(texts: pa.Array) -> np.ndarray:
+    found: np.ndarray = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
 
 
 def _letters(errand: Errand, bad: list[BadRecord]) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Whether patterns fit names of topics, for checks of definitions: in linear time, by RE2 as Arrow has it.
+"""Whether patterns fit names of topics, for checks of definitions: by RE2, in linear time.
 
 Python's own regular expressions need exponential time for a pattern as `^(a+)+$`, and a server checks
 definitions of others.

@@ -85,6 +85,7 @@ def test_a_request_is_answered_when_its_record_is_in_the_topic(
         ("json_array", b"[]", []),
         ("json_lines", b'{"a":1}\n\n[2]\r\n', [b'{"a":1}', b"[2]"]),
         ("lines", b"a\r\n\nb", [b"a", b"", b"b"]),
+        ("lines", b"a\r\r\n", [b"a\r"]),
     ],
 )
 def test_formats(
@@ -116,6 +117,56 @@ def test_bad_bodies_are_refused_as_a_whole_and_the_connection_stays(
         assert read(client.getresponse())[0] == 200
     (record,) = read_all(connection, unique)
     assert (record.key, record.value) == (b"k", b'{"id":"k"}')
+
+
+def test_a_request_with_one_record_that_is_too_large_is_refused_as_a_whole(
+    connection: Connection, unique: str
+) -> None:
+    with listening(connection, unique, format="json_array", max_body=5_000_000) as port:
+        body = json.dumps(["first", "x" * 1_500_000, "last"]).encode()
+        status, reply = post(port, body)
+        assert status == 413
+        assert reply["error"].startswith("record 2 of the body has 1500102 bytes")
+    assert values(connection, unique) == []
+
+
+def test_a_topic_of_small_records_takes_many_of_them_at_once(
+    connection: Connection, unique: str
+) -> None:
+    with Admin(connection) as admin:
+        admin.create_topic(unique, 1, config={"max.message.bytes": 2000})
+    with listening(connection, unique, format="json_array") as port:
+        assert post(port, json.dumps(["x" * 150] * 50).encode())[0] == 200
+        assert post(port, json.dumps(["first", "x" * 3000]).encode())[0] == 413
+    assert values(connection, unique) == [b'"' + b"x" * 150 + b'"'] * 50
+
+
+def test_records_that_kafka_refused_do_not_prevent_the_end(
+    connection: Connection, unique: str
+) -> None:
+    with listening(connection, unique, format="lines") as port:
+        with Admin(connection) as admin:
+            admin.alter_topic(unique, {"max.message.bytes": 300})
+        assert post(port, b"\n".join([b"x" * 1000] * 20))[0] == 413
+        assert post(port, b"small")[0] == 200
+    assert values(connection, unique) == [b"small"]
+    with pytest.raises(ConnectionRefusedError):
+        post(port)
+
+
+def test_a_compressed_body_is_stored_where_its_encoding_is_too(
+    connection: Connection, unique: str
+) -> None:
+    with listening(connection, unique, headers=["content-encoding"]) as port:
+        assert post(port, b"\x1f\x8b", Content_Encoding="gzip")[0] == 200
+    (record,) = read_all(connection, unique)
+    assert (record.value, dict(record.headers)) == (b"\x1f\x8b", {"content-encoding": b"gzip"})
+    with listening(connection, unique, format="lines", headers=["content-encoding"]) as port:
+        status, reply = post(port, b"\x1f\x8b", Content_Encoding="gzip")
+        assert (status, reply["error"].partition(":")[0]) == (
+            415,
+            "the body is compressed ('gzip')",
+        )
 
 
 def test_paths_lead_to_topics(connection: Connection, unique: str) -> None:
@@ -152,6 +203,9 @@ def test_only_who_has_the_credentials_may_send(
         wrong = {name: value[:-1] for name, value in headers.items()}
         assert post(port, b"wrong", path[:-1] or "/", **wrong)[0] == 401
         assert post(port, b"wrong", "/?k=", Authorization="é", X_Key="")[0] == 401
+        many = post(port, b"many", "/?" + "a=1&" * 200)
+        is_parameter = "parameter" in (auth.get("api_key") or {})
+        assert many[0] == (400 if is_parameter else 401)
     assert values(connection, unique) == [b"good"]
 
 
@@ -228,6 +282,9 @@ SMUGGLED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nsmuggled"
         (b"POST http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 400),
         (b"POST  / HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+        (b"POST //[x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 404),
+        (HEAD + b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", 415),
+        (HEAD + b"Content-Encoding: Identity\r\nContent-Length: 1\r\n\r\nx", 200),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 
 import pytest
@@ -117,6 +118,27 @@ def test_a_recreated_topic_is_copied_from_its_start(
         eventually(lambda: rows(connection, unique) == both, every=0.3)
 
 
+def test_a_copy_that_was_deleted_gets_new_records_only_and_this_is_reported(
+    connection: Connection,
+    east: Connection,
+    unique: str,
+    mirror: Mirror,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def reported() -> list[str]:
+        return [each.topic for each in caplog.records if each.message == "copy_is_new"]
+
+    created(east, unique)
+    write(east, unique, 60, random.Random(5))
+    ran(mirror(topics=[unique]))
+    assert reported() == []
+    with Admin(connection) as admin:
+        admin.delete_topic(unique)
+    write(east, unique, 30, random.Random(6), at=60)
+    assert ran(mirror(topics=[unique])).progress().rows == 30
+    assert reported() == [unique]
+
+
 def test_records_that_were_removed_too_early_end_the_mirror_or_are_skipped(
     connection: Connection, east: Connection, unique: str, mirror: Mirror
 ) -> None:
@@ -182,6 +204,31 @@ def test_a_record_without_key_cannot_be_in_a_compacted_copy(
     (letter,) = read_all(connection, f"{unique}.dead-letters")
     assert (letter.key, letter.value) == (None, b"value")
     assert b"the topic is compacted" in dict(letter.headers)["penstock.error"]
+
+
+def test_a_record_of_a_time_that_the_target_refuses_is_a_dead_letter(
+    connection: Connection, east: Connection, unique: str, mirror: Mirror
+) -> None:
+    created(east, unique, 1, message_timestamp_after_max_ms=2**62)
+    now, day = int(time.time() * 1000), 86_400_000
+    with producing(east) as client:
+        for time_ in (now, now + 10 * day, now - 10 * day, now * 1000, now + 60_000):
+            client.produce(unique, b"value", b"key", timestamp=time_)
+    assert ran(mirror(topics=[unique])).progress().failed == 2
+    assert [row[2] for row in rows(connection, unique)[0]] == [now, now - 10 * day, now + 60_000]
+    letters = read_all(connection, f"{unique}.dead-letters")
+    reasons = [dict(letter.headers)["penstock.error"].decode() for letter in letters]
+    assert "offset 1, cannot be copied" in reasons[0]
+    assert "and the topic takes 3600000 (message.timestamp.after.max.ms)" in reasons[0]
+    assert "offset 3, cannot be copied" in reasons[1]
+    # A limit for times long ago; the one for times to come is copied from the source now.
+    with Admin(connection) as admin:
+        admin.alter_topic(unique, {"message.timestamp.before.max.ms": day})
+    set_positions(connection, unique, dict.fromkeys(read_positions(connection, unique)))
+    running = ran(mirror(topics=[unique], exclude_configs=["message.timestamp.before.max.ms"]))
+    assert running.progress().failed == 1
+    last = read_all(connection, f"{unique}.dead-letters")[-1]
+    assert b"ms before now" in dict(last.headers)["penstock.error"]
 
 
 def test_settings_that_are_excluded_are_not_copied(

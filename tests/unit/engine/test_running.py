@@ -20,6 +20,8 @@ from penstock.pipeline.definition import Restart
         (1, TransientError("away", retry_after=60), 60),
         (9, TransientError("away", retry_after=60), 60),
         (1, TransientError("away", retry_after=0.1), 2),
+        (1, TransientError("away", retry_after=1e20), 86_400),
+        (1, TransientError("away", retry_after=float("inf")), 86_400),
         (3, TransientError("away"), 8),
         (3, PipelineFailedError("broken"), 8),
     ],

@@ -50,6 +50,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"auth": {"oauth": {"token_url": "x", "client_id": "a", "client_secret": "b"}}},
         "an address without http",
     ),
+    (
+        {"auth": {"bearer": "hunter2\n"}},
+        "has a control character, as a line end, or a letter outside",
+    ),
+    (
+        {"auth": {"bearer": "hunter2\u20ac"}},
+        "and cannot be sent in a header; check the file or vari",
+    ),
+    ({"auth": {"api_key": {"header": "H", "secret": "hunter2\r\n"}}}, "has a control character"),
     ({"rate": 0}, "greater than 0"),
     ({"timeout": "soon"}, "given 'soon'; a duration is a number with ms, s, m, h or d"),
     ({"max_bytes": 0}, "greater than or equal to 1"),

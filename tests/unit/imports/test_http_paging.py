@@ -153,6 +153,41 @@ def test_a_page_that_is_larger_than_its_size_is_refused(api: JsonApi) -> None:
         import_all(options(api, {"offset": PAGES}))
 
 
+@pytest.mark.parametrize("start", [None, "0"])
+@pytest.mark.parametrize("form", ["cursor", "next_link"])
+def test_pages_that_lead_in_a_circle_are_an_error(
+    api: JsonApi, form: str, start: str | None
+) -> None:
+    def respond(seen: Seen) -> Any:
+        here = seen.number("c")
+        there = (here + 1) % 3
+        next_ = str(there) if form == "cursor" else f"?c={there}"
+        return {"data": [{"id": here}], "next": next_}
+
+    api.respond = respond
+    cursor = {"pointer": "/next", "parameter": "c", **({"start": start} if start else {})}
+    paging = {"cursor": cursor} if form == "cursor" else {"next_link": "/next"}
+    url = f"{api.url}?c=0" if form == "next_link" and start else api.url
+    with pytest.raises(TerminalError, match="leads back to a page that was imported just now"):
+        import_all({"url": url, "records": "/data", "paging": paging})
+    assert len(api.requests) <= 4
+
+
+@pytest.mark.parametrize(
+    ("paging", "reason"),
+    [
+        ({"cursor": {"pointer": "/next", "parameter": "c"}}, "has no cursor at '/next'"),
+        ({"next_link": "/next"}, "has no address at '/next'"),
+    ],
+)
+def test_half_of_a_surrogate_pair_leads_nowhere(
+    api: JsonApi, paging: dict[str, Any], reason: str
+) -> None:
+    api.respond = lambda _: Answer(b'{"data":[{"id":1}],"next":"\\ud83d"}')
+    with pytest.raises(TerminalError, match=reason):
+        import_all({"url": api.url, "records": "/data", "paging": paging})
+
+
 @pytest.mark.parametrize("target", ["http://example.com/x", "file:///etc/passwd", "http://u@h/"])
 def test_a_next_link_to_another_host_is_not_followed(api: JsonApi, target: str) -> None:
     api.respond = lambda _: {"data": [], "next": target}

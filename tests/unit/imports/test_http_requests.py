@@ -141,10 +141,21 @@ def test_retry_after_may_be_a_date_or_nonsense(api: JsonApi) -> None:
     with pytest.raises(TransientError) as caught:
         import_all({"url": api.url})
     assert 500 < caught.value.retry_after <= 1000
-    api.respond = lambda _: Answer("", 503, {"Retry-After": "soon"})
+    for nonsense in ("soon", "\u00b2", "Mon, 01 Jan 2024 00:00:00 +99999999"):
+        api.respond = lambda _, given=nonsense: Answer("", 503, {"Retry-After": given})
+        with pytest.raises(TransientError) as caught:
+            import_all({"url": api.url})
+        assert caught.value.retry_after == 1
+
+
+@pytest.mark.parametrize("asked", ["100000", "9" * 400, "Mon, 01 Jan 9999 00:00:00 GMT"])
+def test_a_server_that_wants_to_be_left_alone_for_years_is_asked_after_a_day(
+    api: JsonApi, asked: str
+) -> None:
+    api.respond = lambda _: Answer("", 503, {"Retry-After": asked})
     with pytest.raises(TransientError) as caught:
         import_all({"url": api.url})
-    assert caught.value.retry_after == 1
+    assert caught.value.retry_after == 86_400
 
 
 def test_a_server_that_is_away_or_ends_early_is_waited_for(api: JsonApi) -> None:
@@ -180,6 +191,18 @@ def test_a_redirect_is_followed_on_the_same_host_only(api: JsonApi) -> None:
         moved["to"] = "file:///etc/passwd"
         with pytest.raises(TerminalError, match="is not followed"):
             import_all(options)
+
+
+@pytest.mark.parametrize(
+    "target", ["http://[::1", "http://127.0.0.1:ab/", "http://127.0.0.1:99999/"]
+)
+def test_a_redirect_or_next_link_that_is_not_an_address_is_named(api: JsonApi, target: str) -> None:
+    api.respond = lambda _: Answer("", 302, {"Location": target})
+    with pytest.raises(TerminalError, match=r"a redirect of .* which is not an address: "):
+        import_all({"url": api.url})
+    api.respond = lambda _: {"data": [{"id": 1}], "next": target}
+    with pytest.raises(TerminalError, match=r"the next link of .* which is not an address: "):
+        import_all({"url": api.url, "records": "/data", "paging": {"next_link": "/next"}})
 
 
 def test_redirects_end(api: JsonApi) -> None:

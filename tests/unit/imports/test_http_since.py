@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.services.json_api import JsonApi, Seen
+from tests.services.json_api import Answer, JsonApi, Seen
 from tests.unit.imports.http_reading import import_all, import_page_by_page
 
 from penstock.errors import ConfigError, TerminalError
@@ -102,6 +102,14 @@ def test_bad_records_alone_are_dead_letters_once(api: JsonApi) -> None:
     first = import_all(options(api))
     assert len(first.bad) == 1
     assert import_all(options(api), first.position).pages == 0
+
+
+def test_half_of_a_surrogate_pair_is_no_value(api: JsonApi) -> None:
+    api.respond = lambda _: Answer(b'[{"t":"a"},{"t":"\\ud83d"},{"t":"b"}]')
+    done = import_all({"url": api.url, "paging": {"since": {"field": "/t", "parameter": "s"}}})
+    assert done.values == [b'{"t":"a"}', b'{"t":"b"}']
+    assert [each.value for each in done.bad] == [b'{"t":"\\ud83d"}']
+    assert done.position["since"] == "b"
 
 
 def test_a_full_page_that_is_not_sorted_is_refused(api: JsonApi) -> None:

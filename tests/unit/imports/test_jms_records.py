@@ -82,13 +82,15 @@ def test_headers_and_properties_become_headers() -> None:
         address="queue://orders", group_id="g", group_sequence=3, creation_time=1.5,
         content_type="text/plain",
         annotations={KIND: byte(5)},
-        properties={"a": 1, "b": "ü", "c": True, "d": 0.25, "e": None, "jms.priority": "0"},
+        properties={
+            "a": 1, "b": "ü", "c": True, "d": 0.25, "e": None, "jms.priority": "0", "jms.type\0": "no",
+        },
     )  # fmt: skip
     made = record(message)
     assert made.key == b"ID:7"
     assert made.timestamp == 1500
     assert headers(made) == {
-        "a": b"1", "b": "ü".encode(), "c": b"true", "d": b"0.25", "e": None,
+        "a": b"1", "b": "ü".encode(), "c": b"true", "d": b"0.25", "e": None, "jms.type\\x00": b"no",
         "jms.message_id": b"ID:7", "jms.correlation_id": b"c", "jms.type": b"Order",
         "jms.reply_to": b"answers", "jms.priority": b"9", "jms.redelivered": b"false",
         "jms.destination": b"queue://orders", "jms.kind": b"text", "jms.group_id": b"g",
@@ -127,6 +129,7 @@ def test_a_redelivered_message_says_so() -> None:
 
 def test_several_data_sections_are_one_value() -> None:
     assert record(b"\x00Su\xa0\x03abc\x00Su\xa0\x03def").value == b"abcdef"
+    assert record(b"\x00Su\xa0\x01x" * 10_000 + b"\x00Su\xa0\x00").value == b"x" * 10_000
     assert record(b"\x00Sv\xc0\x03\x01T\x01\x00Sv\xc0\x03\x01T\x02").value == b"[1,2]"
 
 
@@ -154,6 +157,12 @@ HOSTILE = [
     (b"\x00Sw\xc1\x02\x01\x41", "a key without a value"),
     (b"\x00Sw\xc1\x03\x02\x45\x41", "a key that is a list or a map"),
     (b"\x00Sw\xf0\x00\x00\x00\x05\xff\xff\xff\xff\x40", "ends in the middle"),
+    (b"\x00\x45\x40", "there is no section \\[\\]"),
+    (b"\x00\xc1\x01\x00\x40", "there is no section {}"),
+    (b"\x00Sw\xc0\x02\x01\xc0\x03\x02\x40\x40", "a value goes beyond the end of its list"),
+    (b"\x00Sw\xc1\x04\x02\x40\xa1\x02ab", "a value goes beyond the end"),
+    (b"\x00Sw\xe0\x03\x01\xa1\x02ab", "a value goes beyond the end"),
+    (b"\x00Sw\xc1\x09\x04\xa1\x01a\x41\xa1\x01a\x42", "a map has a key twice"),
     (nested(100), "nested more than 32 deep"),
     (nested(5000), "nested more than 32 deep"),
 ]

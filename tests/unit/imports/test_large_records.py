@@ -20,6 +20,7 @@ def test_records_with_a_large_value_or_key_are_bad_ones() -> None:
     ]
     assert [each.error_type for each in found.bad] == ["ValueError", "TooLargeError"]
     assert "has 120 bytes, and at most 100" in found.bad[1].error
+    assert found.bad[1].key == b"k" * 80
     assert found.position == {"at": 4}
 
 
@@ -48,3 +49,32 @@ def test_headers_are_part_of_the_size() -> None:
         "the record has 101 bytes",
         "the record has 81 bytes",
     ]
+
+
+def test_the_dead_letter_has_the_key_unless_that_is_too_long_itself() -> None:
+    values, keys = [b"x" * 200, b"x", b"x" * 200], [b"id-1", b"k" * 20_000, None]
+    batch = pa.record_batch({"value": pa.array(values), "key": pa.array(keys)})
+    for portion in (Portion.of(values, {}, keys), Portion(batch, {})):
+        assert [each.key for each in fitting(portion, 100).bad] == [b"id-1", None, None]
+    without = fitting(Portion(pa.record_batch({"value": pa.array(values)}), {}), 100)
+    assert [each.key for each in without.bad] == [None, None]
+
+
+def test_headers_count() -> None:
+    def row(*sizes: int) -> list[dict[str, object]] | None:
+        return [{"key": "k" * 5, "value": b"x" * size} for size in sizes] or None
+
+    kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    headers = [row(), row(10, 20), row(70), [{"key": "n" * 100, "value": None}], []]
+    columns = {
+        "value": pa.array([b"0", b"1", b"2", b"3", b"4"]),
+        "headers": pa.array(headers, kind),
+    }
+    batch = pa.record_batch(columns)
+    for given in (batch, pa.concat_batches([batch.slice(4), batch]).slice(1)):
+        found = fitting(Portion(given, {}), 80)
+        assert found.records["value"].to_pylist() == [b"0", b"1", b"4"]
+        assert [each.error.partition(",")[0] for each in found.bad] == [
+            "the record has 86 bytes",
+            "the record has 111 bytes",
+        ]

@@ -192,3 +192,9 @@ def test_records_on_their_way_keep_their_producer(made: Made) -> None:
 def test_half_of_a_surrogate_pair_in_a_header_is_refused(headers: Any) -> None:
     with pytest.raises(ConfigError, match="half of a surrogate pair is not text"):
         headers_of(headers)
+
+
+def test_a_zero_in_the_name_of_a_header_is_refused_and_in_its_value_allowed() -> None:
+    with pytest.raises(ConfigError, match="librdkafka ends names at a zero"):
+        headers_of({"a\0b": "1"})
+    assert headers_of({"a": "\0"}) == [("a", "\0")]

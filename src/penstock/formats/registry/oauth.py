@@ -119,5 +119,10 @@ class TokenSource:
             raise ConfigError(
                 f"{self._what} answers without an access token: check token_url"
             ) from None
+        if not token.isascii() or not token.isprintable():
+            raise ConfigError(
+                f"{self._what} answers with an access token that cannot be sent in a header, because it "
+                "has a control character or a letter that is not ASCII: check token_url"
+            )
         remember_secret(token)
         return SecretStr(token), life

@@ -110,9 +110,11 @@ class Host(System):
         return [metric for metric in self.metrics if self._is_due(positions, metric)]
 
     def _is_due(self, positions: Mapping[str, Position], metric: Metric) -> bool:
-        last = positions.get(key_of(metric.place))
+        last = positions.get(key_of(metric.place), {}).get("time")
+        if not isinstance(last, (int, float)):
+            return True  # it was never measured, or an operator has set something else
         # A clock that was put back makes a measurement due, too.
-        return last is None or abs(time.time() - last["time"] / 1000) >= self.interval
+        return abs(time.time() - last / 1000) >= self.interval
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,29 @@ from typing import Any
 import psutil
 
 Measured = dict[str, Any]
+# The shortest time over which a load is measured, in seconds, and when this process did it last.
+_MOMENT = 0.2
+_sampled: dict[str, float] = {}
 # File systems that hold no data of their own.
 _VIRTUAL = frozenset({"squashfs", "overlay", "tmpfs", "devtmpfs", "proc", "sysfs", "cgroup2"})
 
 
 def cpu(_top: int) -> Iterator[Measured]:
     """Yield the seconds of each processor in each mode since the start of the machine, and its load."""
-    percent = psutil.cpu_percent(None, percpu=True)
-    for number, times in enumerate(psutil.cpu_times(percpu=True)):
-        yield {"cpu": number, "percent": percent[number], **times._asdict()}
+    for number, (percent, times) in enumerate(zip(_percents(), psutil.cpu_times(percpu=True))):  # noqa: B905 - one may come or go
+        yield {"cpu": number, "percent": percent, **times._asdict()}
+
+
+def _percents() -> list[float]:
+    """Return the load of each processor since the last measurement of this process, or for a moment.
+
+    Without an earlier one psutil has a meaningless value, mostly 0 or 100.
+    """
+    now, last = time.monotonic(), _sampled.get("cpu")
+    _sampled["cpu"] = now
+    is_known = last is not None and now - last >= _MOMENT
+    found: list[float] = psutil.cpu_percent(None if is_known else _MOMENT, percpu=True)
+    return found
 
 
 def memory(_top: int) -> Iterator[Measured]:
@@ -76,7 +90,7 @@ def process(top: int) -> Iterator[Measured]:
     for seconds, rss, info in found[:top]:
         yield {
             "pid": info["pid"],
-            "name": (info["name"] or "").encode(errors="replace").decode(),
+            "name": info["name"] or "",
             "user": info["username"],
             "cpu_seconds": seconds,
             "rss": rss,
@@ -113,4 +127,12 @@ def measure(kind: str, top: int, host: str) -> list[Measured]:
     """
     now = int(time.time() * 1000)
     origin = {"host": host, "kind": kind, "time": now}
-    return [origin | values for values in KINDS[kind](top)]
+    return [origin | _readable(values) for values in KINDS[kind](top)]
+
+
+def _readable(values: Measured) -> Measured:
+    """Return values whose texts are UTF-8: names of mounts, devices and processes can have any bytes."""
+    return {
+        name: value.encode(errors="replace").decode() if isinstance(value, str) else value
+        for name, value in values.items()
+    }

@@ -19,6 +19,7 @@ from msgspec import DecodeError, Raw
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r"(?:[^~]|~[01])*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
@@ -128,13 +129,17 @@ class Scalar:
 
     @classmethod
     def read(cls, value: bytes | None) -> Scalar | None:
-        """Return the scalar that a JSON text is; None for null, an empty text and everything else."""
+        """Return the scalar that a JSON text is; None for null, an empty text and everything else.
+
+        A text with half of a surrogate pair is none: it has no bytes, and cannot be sent.
+        """
         if not value or value[:1] not in b'"-0123456789':
             return None
         if value[:1] != b'"':
             return cls(value.decode(), is_number=True)
         text = json.loads(value)
-        return cls(text) if text else None
+        is_sendable = text and not _SURROGATE.search(text)
+        return cls(text) if is_sendable else None
 
     @classmethod
     def given(cls, value: str | int | float | Decimal) -> Scalar:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from urllib.parse import urljoin
 
 from penstock.errors import TerminalError
 from penstock.http.http_auth import without_param
-from penstock.http.http_client import encoded
+from penstock.http.http_client import joined
+from penstock.http.http_reply import shown
 from penstock.imports.http.json_text import Pointer, Scalar
 from penstock.imports.http.paging_forms import (
     Page,
@@ -42,6 +42,7 @@ class LinkForm(PagingForm):
         self._pointer = Pointer.read(options.pointer) if options.pointer is not None else None
         self._check = check
         self._secret_parameter = secret_parameter
+        self._way = _Way("next_link")
         # A body can be unchanged while its header `Link` is new.
         self.is_conditional = self._pointer is not None and options.at_end == "wait"
 
@@ -53,6 +54,7 @@ class LinkForm(PagingForm):
         """Return what is new, and the next address where there is one."""
         new = unseen(page, number(position, "seen"), position.get("digest"))
         if link := self._next(page):
+            self._way.go(page, page.reply.url, link)
             return Step(new, {**poll_of(position), "link": link}, more=True)
         return at_last_page(position, page, new, self._at_end, ("link",))
 
@@ -60,7 +62,7 @@ class LinkForm(PagingForm):
         given = self._given(page)
         if not given:
             return None
-        link = urljoin(page.reply.url, encoded(given))
+        link = joined(page.reply.url, given, "the next link")
         self._check(page.reply.url, link)
         if self._secret_parameter:
             link = without_param(link, self._secret_parameter)
@@ -88,6 +90,7 @@ class CursorForm(PagingForm):
         self._options = options
         self._pointer = Pointer.read(options.pointer)
         self._more = Pointer.read(options.more) if options.more is not None else None
+        self._way = _Way("cursor")
 
     def target(self, position: Position) -> Target:
         """Return the cursor as a parameter; none on the first page, unless one is given."""
@@ -101,6 +104,7 @@ class CursorForm(PagingForm):
         cursor = self._next(page)
         if cursor is None or cursor == self._cursor(position):
             return at_last_page(position, page, new, self._options.at_end, ("cursor", "number"))
+        self._way.go(page, (self._cursor(position) or Scalar("")).text, cursor.text)
         after = {**poll_of(position), "cursor": cursor.text}
         if cursor.is_number:
             after["number"] = True
@@ -132,6 +136,23 @@ class CursorForm(PagingForm):
                 "'paging: {cursor: ...}'"
             )
         return value == b"true"
+
+
+class _Way:
+    """The pages that a reader has taken: one that leads back to them would be imported forever."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+        self._taken: set[str] = set()
+
+    def go(self, page: Page, here: str, there: str) -> None:
+        """Note a page, and raise where the next one was taken already."""
+        self._taken.add(here)
+        if there in self._taken:
+            raise TerminalError(
+                f"{page.reply} leads back to a page that was imported just now ({shown(there)}), and its "
+                f"records would be imported again and again; check 'paging: {{{self._form}: ...}}'"
+            )
 
 
 def at_last_page(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import urlsplit
 
 from penstock.config.secrets import mask
 from penstock.errors import PenstockError, RecordError, TransientError
@@ -21,6 +20,7 @@ from penstock.imports.http_listener.listener_import import HttpListenerImport
 from penstock.imports.http_listener.request_records import Delivery, delivery_of
 from penstock.imports.http_listener.sender_check import check_of
 from penstock.kafka import AsyncProducer
+from penstock.kafka.producing.receipt import Receipt
 from penstock.pipeline.importing import Counted
 
 _METHODS = ("POST", "PUT")
@@ -30,9 +30,15 @@ class ListenerServer:
     """The server of one listener, in its loop."""
 
     def __init__(
-        self, options: HttpListenerImport, producer: AsyncProducer, is_full: Callable[[], bool]
+        self,
+        options: HttpListenerImport,
+        producer: AsyncProducer,
+        is_full: Callable[[], bool],
+        largest: int,
     ) -> None:
         self._options = options
+        # The most bytes of a record.
+        self._largest = largest
         self._producer = producer
         self._is_full = is_full
         self._check = check_of(options.auth)
@@ -74,7 +80,7 @@ class ListenerServer:
     def exchange(self, head: Head) -> Exchange:
         """Return what answers a request; raise for one that may not be sent, or not here."""
         self._check(head)
-        name = self._names.get(urlsplit(head.target).path)
+        name = self._names.get(head.target.partition("?")[0])
         if name is None:
             raise RequestError(404, "nothing is listening at this path")
         if head.method not in _METHODS:
@@ -86,18 +92,25 @@ class ListenerServer:
             raise RequestError(
                 503, "too many records are not processed yet", ends=False, headers=(RETRY,)
             )
-        return await self._produce(name, delivery_of(self._options, head, name, body))
+        delivery = delivery_of(self._options, head, name, body)
+        delivery.require_sizes(self._largest)
+        return await self._produce(name, delivery)
 
     async def _produce(self, name: str, delivery: Delivery) -> Response:
         """Write the records; return where each of them is."""
         topic, headers = self._options.topic_at(name), delivery.headers
+        receipts: list[Receipt] = []
         try:
-            receipts = [
-                await self._producer.produce(topic, each.key, each.value, headers=headers or None)
-                for each in delivery.records
-            ]
+            for each in delivery.records:
+                receipts.append(
+                    await self._producer.produce(
+                        topic, each.key, each.value, headers=headers or None
+                    )
+                )
             written = [await receipt for receipt in receipts]
         except PenstockError as error:
+            # Each is awaited: the producer would raise failures that no one has heard when it closes.
+            await asyncio.gather(*receipts, return_exceptions=True)
             raise self._refused(error) from None
         self._records += len(written)
         places = [

@@ -11,12 +11,15 @@ from penstock.config.logs import event_logger
 from penstock.errors import ConfigError
 from penstock.imports.http_listener.listener_import import HttpListenerImport
 from penstock.imports.http_listener.listener_server import ListenerServer
-from penstock.kafka import AsyncProducer
+from penstock.kafka import Admin, AsyncProducer
+from penstock.kafka.producing.record_transaction import AROUND
 from penstock.pipeline.importing import Counted, Listener
 
 log = event_logger(__name__)
 # Beyond the time that Kafka may take for the last request.
 _GRACE = 10.0
+# What librdkafka puts together by default, and the largest record of a producer, in bytes.
+_LARGEST_BATCH = 1_000_000
 
 
 class ListenerThread(Listener):
@@ -38,6 +41,7 @@ class ListenerThread(Listener):
     def start(self) -> None:
         """Listen from now on; raise where the port or the certificate cannot be used."""
         options = self._options
+        largest = self._largest_record()
         self._producer = AsyncProducer(
             self._connection,
             queue_timeout=options.timeout,
@@ -45,10 +49,12 @@ class ListenerThread(Listener):
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,
+                # A batch that the topic does not take would refuse the records of other requests, too.
+                "batch.size": max(1000, min(largest - AROUND, _LARGEST_BATCH)),
                 "message.timeout.ms": int(options.timeout * 1000),
             },
         )
-        self._server = ListenerServer(options, self._producer, self._is_full)
+        self._server = ListenerServer(options, self._producer, self._is_full, largest)
         self._thread.start()
         try:
             listening = asyncio.run_coroutine_threadsafe(self._server.listen(), self._loop)
@@ -64,6 +70,13 @@ class ListenerThread(Listener):
             "http_listener_started", url=f"{scheme}://{options.host}:{self.port}{options.path}"
         )
 
+    def _largest_record(self) -> int:
+        """Return how many bytes a record may have, for the producer and for each of the topics."""
+        own = int(self._connection.librdkafka("producer").get("message.max.bytes", _LARGEST_BATCH))
+        with Admin(self._connection) as admin:
+            taken = [admin.largest_record(topic) for topic in self._options.topics()]
+        return min([own, *filter(None, taken)])
+
     def counted(self) -> Counted:
         """Return what was done since the last call."""
         return self._server.counted() if self._server else Counted(0)
@@ -72,10 +85,12 @@ class ListenerThread(Listener):
         """Accept nothing more, answer what is under way, and end."""
         if not self._thread.is_alive():
             return
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     async def _close(self) -> None:
         if self._sockets is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hmac import compare_digest
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from pydantic import SecretStr
 
@@ -14,6 +14,7 @@ from penstock.imports.http_listener.http_requests import Head, RequestError
 from penstock.imports.http_listener.listener_options import ListenerAuth
 
 Check = Callable[[Head], None]
+_MOST_PARAMETERS = 100
 
 
 def check_of(auth: ListenerAuth | None) -> Check:
@@ -45,7 +46,13 @@ def _header_is(name: str, wanted: str, scheme: str) -> Check:
 
 def _parameter_is(name: str, wanted: str) -> Check:
     def check(head: Head) -> None:
-        given = parse_qs(urlsplit(head.target).query, max_num_fields=100).get(name, [""])
+        try:
+            fields = parse_qs(head.target.partition("?")[2], max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            raise RequestError(
+                400, f"at most {_MOST_PARAMETERS} parameters are allowed in the address"
+            ) from None
+        given = fields.get(name, [""])
         _require(given[0].encode(), wanted.encode(), "ApiKey")
 
     return check

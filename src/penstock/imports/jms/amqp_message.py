@@ -52,6 +52,7 @@ def read_message(data: bytes) -> AmqpMessage:
     'ok'
     """
     message, at = AmqpMessage(), 0
+    pieces: list[bytes] = []
     while at < len(data):
         code, at = _section(data, at)
         value, at = read_value(data, at)
@@ -66,9 +67,11 @@ def read_message(data: bytes) -> AmqpMessage:
         elif code == _APPLICATION:
             message.application = value
         elif code in (_DATA, _SEQUENCE, _VALUE):
-            _take_body(message, code, value)
+            _take_body(message, code, value, pieces)
     if not data:
         raise AmqpError("the message has no bytes at all")
+    if len(pieces) > 1:
+        message.body = b"".join(pieces)
     return message
 
 
@@ -76,8 +79,8 @@ def _section(data: bytes, at: int) -> tuple[int, int]:
     if data[at] != 0:
         raise AmqpError(f"no section begins at byte {at}")
     name, at = read_value(data, at + 1)
-    code = _SECTIONS.get(name, name) if isinstance(name, str) else name
-    if code not in _KINDS:
+    code = _SECTIONS.get(name) if isinstance(name, str) else name
+    if not isinstance(code, int) or code not in _KINDS:
         raise AmqpError(f"there is no section {name!r} of messages")
     return code, at
 
@@ -94,10 +97,13 @@ def _take_header(message: AmqpMessage, fields: list[Any]) -> None:
         message.delivery_count = fields[4]
 
 
-def _take_body(message: AmqpMessage, code: int, value: Any) -> None:
+def _take_body(message: AmqpMessage, code: int, value: Any, pieces: list[bytes]) -> None:
+    """Take a section of the body. There may be many: `pieces` of data are joined when all are read."""
     if message.body_kind is None:
         message.body_kind, message.body = code, value
-    elif message.body_kind == code and code != _VALUE:
-        message.body = message.body + value
-    else:
+    elif message.body_kind != code or code == _VALUE:
         raise AmqpError("the message has bodies of different kinds")
+    elif code == _SEQUENCE:
+        message.body.extend(value)
+    if code == _DATA:
+        pieces.append(value)

@@ -82,12 +82,19 @@ def _bounds(data: bytes, at: int, form: str) -> tuple[int, int, int]:
     return count, at + 2 * width, end
 
 
+def _require_within(at: int, end: int) -> None:
+    """Raise where a value goes beyond what it is part of: its bytes would be read many times."""
+    if at > end:
+        raise AmqpError(f"a value goes beyond the end of its list, map or array, at byte {end}")
+
+
 def _list(form: str) -> Read:
     def read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
         count, at, end = _bounds(data, at, form)
         values = []
         for _ in range(count):
             value, at = read_value(data, at, depth + 1)
+            _require_within(at, end)
             values.append(value)
         return values, end
 
@@ -103,7 +110,10 @@ def _map(form: str) -> Read:
             raise AmqpError(f"a map has a key without a value, at byte {at}")
         if any(isinstance(key, (list, dict)) for key in flat[::2]):
             raise AmqpError(f"a map has a key that is a list or a map, at byte {at}")
-        return dict(zip(flat[::2], flat[1::2], strict=True)), end
+        found = dict(zip(flat[::2], flat[1::2], strict=True))
+        if 2 * len(found) < len(flat):
+            raise AmqpError(f"a map has a key twice, at byte {at}")
+        return found, end
 
     return read
 
@@ -120,6 +130,7 @@ def _array(form: str) -> Read:
         values = []
         for _ in range(count):
             value, at = _READ[code](data, at, depth + 1)
+            _require_within(at, end)
             values.append(value)
         return values, end
 

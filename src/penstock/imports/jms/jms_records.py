@@ -78,8 +78,17 @@ class Records:
         named["jms.priority"] = message.priority
         named["jms.redelivered"] = message.delivery_count > 0
         # A property cannot pretend to be a header of JMS.
-        every = {str(name): value for name, value in message.application.items()} | named
+        every = {_header_name(name): value for name, value in message.application.items()} | named
         return [{"key": name, "value": plain(value)} for name, value in every.items()]
+
+
+def _header_name(name: Any) -> str:
+    """Return the name of a property for a header; librdkafka would cut it at a zero.
+
+    >>> _header_name("jms.kind\\0")
+    'jms.kind\\\\x00'
+    """
+    return str(name).replace("\0", "\\x00")
 
 
 def kind_of(message: AmqpMessage) -> str:

@@ -106,12 +106,27 @@ class MirrorSystem(System):
     def _known(self, part: MirroredPartition, positions: Mapping[str, Position]) -> Position | None:
         """Return the position in a partition; None where there is none, or its topic was replaced."""
         position = positions.get(key_of(part.place))
-        if position is None or part.is_same(position):
+        if position is None:
+            return None
+        if part.is_same(position):
+            self._note_new_copy(part, position)
             return position
         if part.topic_id not in self._recreated:
             self._recreated.add(part.topic_id)
             log.warning("topic_recreated", mirror=self._name, topic=part.topic)
         return None
+
+    def _note_new_copy(self, part: MirroredPartition, position: Position) -> None:
+        """Report a copy that lacks what was copied before: it was deleted, or has another name."""
+        if position.get("into_id", part.into_id) == part.into_id or part.into_id in self._recreated:
+            return
+        self._recreated.add(part.into_id)
+        log.warning(
+            "copy_is_new",
+            mirror=self._name,
+            topic=part.into,
+            reason="it gets new records only; 'penstock offsets reset' for this mirror copies all again",
+        )
 
     def _translate(self, *, is_quiet: bool) -> None:
         """Translate the offsets of groups, if it is time, or all has just been copied."""

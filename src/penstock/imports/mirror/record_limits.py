@@ -1,9 +1,11 @@
-"""Which records a topic takes: by their sizes, as brokers count them, and with a key if need be."""
+"""Which records a topic takes: by their sizes, as brokers count them, with a key, of which times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, cast
 
 from confluent_kafka import Message
@@ -15,15 +17,36 @@ _BATCH, _FIXED = 61, 3
 # More than a record without headers ever has around its key and value.
 _AROUND = 100
 _SHOWN = 1000
+_LARGEST, _POLICY = "max.message.bytes", "cleanup.policy"
+_TIMES = "message.timestamp.type"
+_AHEAD, _BEHIND = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
+# Kafka's word for no limit.
+_ANY = 2**63 - 1
 _Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a topic takes: the largest batch in bytes, and whether each record needs a key."""
+    """What a topic takes: the largest batch in bytes, whether each record needs a key, and its times."""
 
     largest: int
     needs_key: bool = False
+    # How many milliseconds the time of a record may be after now, and before it; None: any.
+    ahead: int | None = None
+    behind: int | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Limits:
+        """Return the limits that a topic's settings are.
+
+        >>> Limits.of({"max.message.bytes": "9", "cleanup.policy": "compact,delete"})
+        Limits(largest=9, needs_key=True, ahead=None, behind=None)
+        """
+        needs_key = "compact" in settings[_POLICY]
+        if settings.get(_TIMES) == "LogAppendTime":
+            return cls(int(settings[_LARGEST]), needs_key)
+        ahead, behind = (_milliseconds(settings.get(name)) for name in (_AHEAD, _BEHIND))
+        return cls(int(settings[_LARGEST]), needs_key, ahead, behind)
 
     def refused(self, messages: list[Message]) -> dict[int, str]:
         """Return why records cannot be in the topic, by their index. Nearly always there are none."""
@@ -38,7 +61,23 @@ class Limits:
                 for index, key in enumerate(map(Message.key, messages))
                 if key is None
             }
+        if self.ahead is not None or self.behind is not None:
+            reasons |= self._of_other_times(messages, int(time.time() * 1000))
         return reasons
+
+    def _of_other_times(self, messages: list[Message], now: int) -> dict[int, str]:
+        times = [*map(itemgetter(1), map(Message.timestamp, messages))]
+        latest = _ANY if self.ahead is None else now + self.ahead
+        earliest = -_ANY if self.behind is None else now - self.behind
+        if not times or (earliest <= min(times) and max(times) <= latest):
+            return {}
+        return {
+            index: f"its time is {time_ - now} ms after now, and the topic takes {self.ahead} ({_AHEAD})"
+            if time_ > latest
+            else f"its time is {now - time_} ms before now, and the topic takes {self.behind} ({_BEHIND})"
+            for index, time_ in enumerate(times)
+            if not earliest <= time_ <= latest
+        }
 
     def _too_large(self, messages: list[Message]) -> dict[int, int]:
         values = max(map(len, messages), default=0)
@@ -53,6 +92,10 @@ class Limits:
             for each in messages
         ]
         return {index: size for index, size in enumerate(sizes) if size > self.largest}
+
+
+def _milliseconds(given: str | None) -> int | None:
+    return None if given is None or int(given) == _ANY else int(given)
 
 
 def bad_record(message: Message, reason: str, into: str) -> BadRecord:

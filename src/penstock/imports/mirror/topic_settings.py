@@ -11,7 +11,6 @@ from penstock.kafka import Admin
 from penstock.kafka.admin.admin_model import Setting
 
 log = event_logger(__name__)
-_LARGEST, _POLICY = "max.message.bytes", "cleanup.policy"
 
 
 class SettingsCopier:
@@ -49,7 +48,7 @@ class SettingsCopier:
             holds = {each.name: each.value or "" for each in settings}
             if topic in wanted and self._set(topic, wanted[topic], self._own(settings)):
                 holds |= wanted[topic]
-            limits[topic] = Limits(int(holds[_LARGEST]), "compact" in holds[_POLICY])
+            limits[topic] = Limits.of(holds)
         return limits
 
     def _set(self, topic: str, wanted: Mapping[str, str], held: Mapping[str, str]) -> bool:

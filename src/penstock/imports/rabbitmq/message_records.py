@@ -191,9 +191,11 @@ class _Columns:
             "value": pa.array(self._values, pa.binary()),
             "key": pa.array(self._keys, pa.binary()),
         }
-        if self._names:
+        if names := self._names:
+            if any("\0" in name for name in {*names}):  # where librdkafka would cut them
+                names = [name.replace("\0", "\\x00") for name in names]
             pairs = pa.StructArray.from_arrays(
-                [pa.array(self._names, pa.string()), pa.array(self._texts, pa.binary())],
+                [pa.array(names, pa.string()), pa.array(self._texts, pa.binary())],
                 ["key", "value"],
             )
             columns["headers"] = pa.ListArray.from_arrays(pa.array(self._ends, pa.int32()), pairs)

@@ -89,6 +89,10 @@ def headers_of(given: HeadersLike | None) -> HeaderList | None:
             raise ConfigError(
                 f"header {name!r}: {value!r} is not allowed: half of a surrogate pair is not text"
             )
+        if "\0" in name:
+            raise ConfigError(
+                f"header {name!r} is not allowed: librdkafka ends names at a zero; leave it out"
+            )
     return headers or None
 
 

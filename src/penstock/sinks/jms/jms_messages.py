@@ -53,6 +53,10 @@ class Messages:
             given = dict(zip(names, values, strict=True))
             try:
                 yield self._message(given, place, now)
+            except RecursionError:
+                yield Refusal(
+                    row, "ValueError", "the row cannot be a message: it is nested too deeply"
+                )
             except (ValueError, TypeError) as error:
                 yield Refusal(row, type(error).__name__, f"the row cannot be a message: {error}")
 

@@ -228,3 +228,14 @@ def test_a_user_and_oauth_together_are_refused(url: str) -> None:
     user = {} if "@" in url else {"username": "app", "password": "hunter2"}
     with pytest.raises(ConfigError, match="give one of them"):
         Registry(url, **user, oauth=OAuth("http://y", "app", "x"))
+
+
+@pytest.mark.parametrize("token", ["token-1\r\nX: y", "t\u00f6ken"])
+def test_a_token_that_no_header_can_have_is_refused_and_not_shown(
+    schemas: Answers, endpoint: Answers, token: str
+) -> None:
+    endpoint.say(200, {**TOKEN, "access_token": token})
+    with pytest.raises(ConfigError, match="an access token that cannot be sent in a header") as no:
+        registry(schemas, endpoint).subjects()
+    assert token not in str(no.value)
+    assert schemas.headers == []
