@@ -34,6 +34,11 @@ class JobSpec:
         """Read the spec of a deployment, with its secrets."""
         return cls(**secrets.opened_data(row.name, json.loads(row.spec)))
 
+    @classmethod
+    def readable(cls, row: DeploymentRow, secrets: SpecSecrets) -> JobSpec:
+        """Read the spec for people: a secret whose key is lost is masked."""
+        return cls(**secrets.readable_data(row.name, json.loads(row.spec)))
+
     def sealed(self, name: str, secrets: SpecSecrets) -> str:
         """Return the text to store, without secrets in the clear."""
         data = {"definition": self.definition, "options": self.options, "id": self.id}

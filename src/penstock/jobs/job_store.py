@@ -163,7 +163,7 @@ class Store:
         for row in rows:
             if row.name in counts:  # else it was removed in between
                 run, lag = runs.get(row.name) or RunRow(row.name), lags.get(row.name, 0)
-                spec = JobSpec.of(row, self.control.secrets)
+                spec = JobSpec.readable(row, self.control.secrets)
                 alive = run.is_held(now) and run.worker not in ended
                 yield JobRow.of(row, spec, run, counts[row.name], is_alive=alive, lag=lag)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from threading import Event, Semaphore, Thread
+from threading import Event, Thread
 from typing import Protocol
 
 from penstock.config.logs import event_logger
@@ -15,13 +15,12 @@ from penstock.control.reconcile import Local
 from penstock.control.worker_lease import Lease
 from penstock.engine import Progress, State
 from penstock.errors import PenstockError, TransientError
+from penstock.worker.start_turns import StartTurns
 
 log = event_logger(__name__)
 _GRACE = 300.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 _LOOK_EVERY = 0.5
-# How soon a run that waits for its turn sees that it is to stop.
-_TURN_EVERY = 0.1
 
 
 class Runnable(Protocol):
@@ -60,7 +59,7 @@ class HostedRun:
         lease: Lease,
         local: Local,
         start: Callable[[], Runnable],
-        turns: Semaphore,
+        turns: StartTurns,
         on_end: Callable[[], object] = lambda: None,
     ) -> None:
         self.lease = lease
@@ -155,17 +154,12 @@ class HostedRun:
         """Start it; a system that is away is waited for. Return None if it is to stop before."""
         for number in count():
             try:
-                while not self._turns.acquire(timeout=_TURN_EVERY):
-                    if self._asked.is_set():
-                        return None
-                try:
-                    if self._asked.is_set():
+                with self._turns.taken(self._asked, again=number > 0) as is_taken:
+                    if not is_taken:
                         return None
                     self._begun = self._begun or clock()
                     log.info("run_starts", deployment=self.lease.deployment)
                     return self._start()
-                finally:
-                    self._turns.release()
             except TransientError as error:
                 self._error = error
                 self._tried.set()

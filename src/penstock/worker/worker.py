@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from threading import BoundedSemaphore, Event, Lock, RLock, Thread
+from threading import Event, Lock, RLock, Thread
 
 import psutil
 
@@ -41,6 +41,7 @@ from penstock.worker.hosted_run import HostedRun, Runnable
 from penstock.worker.java_restart import JavaRestart
 from penstock.worker.log_lines import LogLines
 from penstock.worker.reporting import Reporting
+from penstock.worker.start_turns import StartTurns
 from penstock.worker.starting import Starting
 from penstock.worker.state_removal import Removal
 
@@ -115,7 +116,7 @@ class Worker:
         self._lock = Lock()
         # One step at a time: reconciling, or what a caller asks for.
         self._step = RLock()
-        self._turns = BoundedSemaphore(self._settings.starts)
+        self._turns = StartTurns(self._settings.starts)
         self._draining, self._ended = Event(), Event()
         # A run has ended: what comes next for it is done at once.
         self._woken = Event()

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from tests.unit.jobs.conftest import OPTIONS, definition, put
 
+from penstock.config.secrets import MASK
 from penstock.control.job_spec import JobSpec
 from penstock.control.places import store_place
+from penstock.control.secrets.sealing import Sealer
+from penstock.control.secrets.spec_secrets import SpecSecrets
 from penstock.control.store.rows import Desired, Kind
 from penstock.engine import Done
 from penstock.errors import ConfigError, SetupError
@@ -57,6 +60,22 @@ def test_a_definition_that_did_not_change_is_no_new_generation(store: Store) -> 
     assert store.find("trades").definition["sink"] == secret
     put(store, sink=secret, commit=False)
     assert store.control.deployments.find("trades").generation == 2
+
+
+def test_jobs_are_listed_although_the_key_of_one_is_lost(store: Store) -> None:
+    secret = {"database": {"url": "postgresql://me@db/shop", "password": "hunter-2", "table": "t"}}
+    put(store, sink=secret)
+    other = SpecSecrets(Sealer([bytes(32)]))
+    text = JobSpec(definition("lost", sink=secret), OPTIONS, "18").sealed("lost", other)
+    store.control.deployments.put("lost", Kind.JOB, text, by="me")
+
+    passwords = {job.name: job.definition["sink"]["database"]["password"] for job in store.all()}
+    assert passwords == {"trades": "hunter-2", "lost": MASK}
+    assert store.find("18").name == "lost"
+    with pytest.raises(
+        SetupError, match="'lost' is encrypted with a key that is not in the key file"
+    ):
+        store.spec("lost")
 
 
 def test_text_of_any_kind_comes_back(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event, Semaphore
+from threading import Event
 
 import pytest
 
@@ -17,6 +17,7 @@ from penstock.engine.restart_reason import RestartReason
 from penstock.testing import eventually
 from penstock.worker.hosted_run import HostedRun
 from penstock.worker.reporting import Reporting
+from penstock.worker.start_turns import StartTurns
 
 
 class Runs:
@@ -50,7 +51,7 @@ def test_lag_restarts_and_usage_are_reported(control_store: ControlStore) -> Non
     assert claimed
     runnable = Runs()
     lease = Lease("orders", claimed.token, 15.0, clock())
-    run = HostedRun(lease, Local(claimed.token, 1, 0), lambda: runnable, Semaphore())
+    run = HostedRun(lease, Local(claimed.token, 1, 0), lambda: runnable, StartTurns(1))
     eventually(lambda: run.progress() is not None)
     reporting = Reporting(store, "w")
     for _ in range(3):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Semaphore
-
 import pytest
 
 from penstock.control.reconcile import Local
@@ -16,6 +14,7 @@ from penstock.errors import TransientError
 from penstock.testing import eventually
 from penstock.worker.hosted_run import HostedRun
 from penstock.worker.restart_counts import RestartCounts
+from penstock.worker.start_turns import StartTurns
 
 JAVA, FAILED = RestartReason.JAVA_DIED, RestartReason.FAILED
 
@@ -37,7 +36,7 @@ class Runs:
 
 def hosted(runnable: Runs) -> HostedRun:
     lease = Lease("orders", 1, 10.0, 0.0)
-    run = HostedRun(lease, Local(1, 1, 0), lambda: runnable, Semaphore())
+    run = HostedRun(lease, Local(1, 1, 0), lambda: runnable, StartTurns(1))
     eventually(lambda: run.is_over)
     return run
 

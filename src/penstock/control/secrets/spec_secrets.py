@@ -76,6 +76,17 @@ class SpecSecrets:
             return [self.opened_data(deployment, item) for item in data]
         return self._sealer.unseal(deployment, data) if is_sealed(data) else data
 
+    def readable_data(self, deployment: str, data: Any) -> Any:
+        """Return what `sealed_data` was given, with masks for secrets whose key is lost."""
+        if isinstance(data, Mapping):
+            return {key: self.readable_data(deployment, item) for key, item in data.items()}
+        if isinstance(data, list):
+            return [self.readable_data(deployment, item) for item in data]
+        if not is_sealed(data):
+            return data
+        value = self._readable(deployment, data)
+        return MASK if value is None else value
+
     def shown(self, deployment: str, text: str) -> str:
         """Return a stored text for people: references by name, everything else masked."""
         document = Document(text, f"the definition of {deployment!r}")
