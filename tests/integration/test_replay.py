@@ -115,7 +115,7 @@ def test_a_replay_that_was_cut_short_is_finished_and_writes_nothing_twice(
     assert kept(unique) == [2]
     assert waiting(letters).keys() == {1, 4}
 
-    replay(letters, [])
+    assert replay(letters, []).finished == 1
 
     assert kept(unique) == [2]
     assert DeadLetterStore(letters).unfinished() == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import groupby
 
 import msgspec
@@ -57,8 +56,8 @@ def replay_flow(
     given = [_changed(letter, step.flow, *news, from_step) for letter in letters]
     with alone(pipeline), ExitStack() as stack:
         replays = _FlowReplays(pipeline, step, stack)
-        elsewhere, error = replays.finish(take_over)
-        done = replace(replays.run(given), elsewhere=elsewhere)
+        done, error = replays.finish(take_over)
+        done += replays.run(given)
     if error:
         raise error
     return done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -16,7 +16,7 @@ from penstock.connect.validation import validate
 from penstock.connect.worker_defaults import WorkerDefaults
 from penstock.control.job_spec import JobSpec, pipeline_name, pipeline_of
 from penstock.control.store import ControlStore
-from penstock.control.store.rows import DeploymentRow, Kind
+from penstock.control.store.rows import DeploymentRow, Kind, ReplayRow
 from penstock.control.worker_lease import Lease
 from penstock.engine import Done
 from penstock.engine.loop import GoesElsewhere
@@ -31,6 +31,9 @@ from penstock.sinks.memory import MemorySink
 from penstock.worker.hosted_run import Runnable
 from penstock.worker.sink_topics import create_missing_topics
 from penstock.worker.state_removal import remove_state
+
+if TYPE_CHECKING:
+    from penstock.engine.dead_letters import Replayed
 
 log = event_logger(__name__)
 # For how many seconds a batch waits for a store that is away, before its pipeline is started again.
@@ -82,6 +85,16 @@ class Starting:
             token=lease.token,
             goes_elsewhere=goes_elsewhere,
         )
+
+    def replay(self, request: ReplayRow, repeated: bool) -> Replayed:
+        """Replay dead letters of a deployment, also while it runs; return what became of them."""
+        from penstock.worker.letter_replay import replay_letters  # noqa: PLC0415 - it needs Spark
+
+        pipeline = self.pipeline(self.store.deployments.find(request.deployment))
+        sealed = request.value
+        secrets = self.store.secrets
+        value = None if sealed is None else secrets.opened_record(request.deployment, sealed)
+        return replay_letters(pipeline, request.wanted, value, repeated=repeated)
 
     def pipeline(self, row: DeploymentRow) -> Pipeline:
         """Return the pipeline of a deployment, with its secrets."""

@@ -1,7 +1,7 @@
 """The worker: claims deployments, runs them, reports what they do, and gives them up at its end.
 
-Three threads of its own, so that none waits for another's work: one reconciles, one renews the leases
-and touches neither Kafka nor Spark, one reports. Every run has a thread, too.
+Four threads of its own, so that none waits for another's work: one reconciles, one renews the leases
+and touches neither Kafka nor Spark, one reports, one replays dead letters. Every run has a thread, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock, RLock, Thread
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -31,6 +32,7 @@ from penstock.control.store.rows import (
     PENDING,
     DeploymentRow,
     Desired,
+    ReplayRow,
     RunRow,
 )
 from penstock.control.worker_lease import HeldLeases, Lease, LeaseWatch
@@ -40,10 +42,14 @@ from penstock.errors import ConfigError, NotFoundError, PenstockError, Transient
 from penstock.worker.hosted_run import HostedRun, Runnable
 from penstock.worker.java_restart import JavaRestart
 from penstock.worker.log_lines import LogLines
+from penstock.worker.replay_requests import ReplayRequests
 from penstock.worker.reporting import Reporting
 from penstock.worker.start_turns import StartTurns
 from penstock.worker.starting import Starting
 from penstock.worker.state_removal import Removal
+
+if TYPE_CHECKING:
+    from penstock.engine.dead_letters import Replayed
 
 log = event_logger(__name__)
 # How soon a store that was away is tried again, in seconds.
@@ -126,6 +132,7 @@ class Worker:
         self._deadline = 0.0
         self._reporting = Reporting(store, self.id)
         self.lines = LogLines(store.logs, self.id)
+        self._replays = ReplayRequests(store, self.id, self._replay, only_own=chosen is not None)
 
     def run(self) -> None:
         """Run deployments until `drain` was called, here or in the store, and all have ended."""
@@ -139,6 +146,7 @@ class Worker:
             for name, do, every in (
                 ("renewing", self.renew, self.store.leases.length / 3),
                 ("reporting", self._report, self._settings.report_every),
+                ("replaying", self._replays.step, self._settings.reconcile_every),
             )
         ]
         for thread in threads:
@@ -147,6 +155,7 @@ class Worker:
         for thread in threads:
             thread.join(5)
         try:
+            self._replays.give_back()
             self._reporting.restarts.write(self.store.restarts)
             self.lines.write()
             self.store.workers.leave(self.id)
@@ -294,7 +303,8 @@ class Worker:
         for run in self.runs.values():
             run.stop(Reason.DRAINING)
         self._deadline = self._deadline or clock() + self._settings.grace
-        if not self.runs or clock() > self._deadline:
+        is_idle = self._replays.close() and not self.runs
+        if is_idle or clock() > self._deadline:
             self._ended.set()
         else:
             self.store.workers.drain(self.id)
@@ -480,6 +490,9 @@ class Worker:
         if self.store.leases.release(name, self.id, local.token, state, error, **versions):
             self._reporting.ended(name, state, error)
         self._leases.remove(name)
+
+    def _replay(self, request: ReplayRow, repeated: bool) -> Replayed:
+        return self._starting.replay(request, repeated)
 
     def _report(self) -> None:
         try:

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 import sqlalchemy as sa
-from tests.contract import control_suite, log_suite, observed_suite
+from tests.contract import control_suite, log_suite, observed_suite, replay_suite
 from tests.contract.apart import run_apart
 from tests.contract.control_suite import deploy, done, end
 from tests.integration.control.conftest import create
@@ -44,6 +44,9 @@ class TestEvents(control_suite.EventsSuite): ...
 
 
 class TestLogs(log_suite.LogsSuite): ...
+
+
+class TestReplays(replay_suite.ReplaysSuite): ...
 
 
 class TestAccess(control_suite.AccessSuite): ...

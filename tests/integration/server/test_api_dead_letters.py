@@ -177,7 +177,7 @@ def test_a_deployment_without_letters_has_an_empty_list(
         ("POST", "/drop", {}, 400, "say which dead letters to drop"),
         ("POST", "/drop", {"ids": ["x"]}, 404, "there is no dead letter 'x'"),
         ("POST", "/drop", {"idz": ["x"]}, 422, "body, idz: Extra inputs"),
-        ("POST", "/replay", {}, 501, "penstock deadletters replay FILE"),
+        ("POST", "/replay", {}, 400, "say which dead letters to replay"),
     ],
 )
 def test_a_wrong_request_gets_a_reason(

@@ -98,7 +98,7 @@ def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
     store.counters.count("orders", lease.token, done)
     store.close()
     with sqlite3.connect(place) as session:  # as version 2 left it
-        for table in ("partition_lag", "restarts", "logs"):
+        for table in ("partition_lag", "restarts", "logs", "replays"):
             session.execute(f"DROP TABLE penstock_{table}")
         session.execute("DELETE FROM penstock_sequence WHERE name = 'logs'")
         added = {
@@ -121,4 +121,22 @@ def test_a_store_without_metrics_gets_their_columns_and_keeps_its_counts(
     assert store.counters.count("orders", lease.token, again)
     assert store.counters.durations()["orders"].seconds == 2.0
     assert [row.id for row in store.workers.all()] == ["w"]
+    store.close()
+
+
+def test_a_store_without_replays_gets_their_table_and_keeps_its_deployments(
+    tmp_path: Path, keys: KeyFile
+) -> None:
+    place = tmp_path / "control.sqlite"
+    store = ControlStore.open(Database(place), keys)
+    store.deployments.put("orders", Kind.PIPELINE, "name: orders", by="ann")
+    store.close()
+    with sqlite3.connect(place) as session:  # as version 6 left it
+        session.execute("DROP TABLE penstock_replays")
+        session.execute(f"UPDATE {VERSION_TABLE} SET version_num = '006'")
+
+    store = ControlStore.open(Database(place), keys)
+    assert current_version(store.database) == NEWEST
+    number = store.replays.add("orders", {"all": True}, by="ann")
+    assert [row.number for row in store.replays.before("orders")] == [number]
     store.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.pool import QueuePool
-from tests.contract import control_suite, log_suite, observed_suite
+from tests.contract import control_suite, log_suite, observed_suite, replay_suite
 from tests.services.control import recorded_statements
 
 from penstock.control.store import ControlStore, Database
@@ -43,6 +43,9 @@ class TestEvents(control_suite.EventsSuite): ...
 
 
 class TestLogs(log_suite.LogsSuite): ...
+
+
+class TestReplays(replay_suite.ReplaysSuite): ...
 
 
 class TestAccess(control_suite.AccessSuite): ...

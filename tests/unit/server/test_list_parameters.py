@@ -19,8 +19,8 @@ from penstock.server.settings import ServerSettings
 Put = Callable[..., dict[str, Any]]
 LISTS = (
     "deployments", "deployments/orders/history", "deployments/orders/logs", "events", "audit", "users",
-    "tokens", "workers", "workers/w1/logs", "topics", "groups", "subjects", "acls", "topics/t/messages",
-    "deployments/orders/dead-letters",
+    "tokens", "workers", "workers/w1/logs", "deployments/orders/dead-letters/replays", "topics", "groups",
+    "subjects", "acls", "topics/t/messages", "deployments/orders/dead-letters",
 )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_a_wrong_cursor_is_named(client: TestClient, put: Put) -> None:
 
 def test_a_forged_cursor_is_no_error_of_the_server(client: TestClient, put: Put) -> None:
     put()
-    for path in LISTS[:9]:
+    for path in LISTS[:10]:
         for key in FORGED:
             reply = client.get(f"/api/v1/{path}", params={"cursor": cursor_of(key)})
 

@@ -41,8 +41,11 @@ class Sealer:
         secret = self._keys[self._newest].encrypt(nonce, plain, deployment.encode())
         return f"${{sealed:{urlsafe_b64encode(self._newest + nonce + secret).decode()}}}"
 
-    def unseal(self, deployment: str, text: str) -> Any:
-        """Return the value of a sealed text of this deployment; it is masked in messages from now on."""
+    def unseal(self, deployment: str, text: str, *, is_secret: bool = True) -> Any:
+        """Return the value of a sealed text of this deployment.
+
+        A secret is masked in messages from now on; a record is not, which may be large or a single word.
+        """
         data = self._data(text)
         cipher = self._keys.get(data[:_ID])
         if cipher is None:
@@ -59,7 +62,8 @@ class Sealer:
                 "was changed; give its value again"
             ) from None
         value = json.loads(plain)
-        remember_secret(value)
+        if is_secret:
+            remember_secret(value)
         return value
 
     def is_current(self, text: str) -> bool:

@@ -7,6 +7,7 @@ text reaches the store.
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,6 +87,14 @@ class SpecSecrets:
             return data
         value = self._readable(deployment, data)
         return MASK if value is None else value
+
+    def sealed_record(self, deployment: str, data: bytes) -> str:
+        """Return the bytes of a record of a deployment as they may be stored: they may be personal."""
+        return self._sealer.seal(deployment, b64encode(data).decode())
+
+    def opened_record(self, deployment: str, sealed: str) -> bytes:
+        """Return what `sealed_record` was given."""
+        return b64decode(self._sealer.unseal(deployment, sealed, is_secret=False))
 
     def shown(self, deployment: str, text: str) -> str:
         """Return a stored text for people: references by name, everything else masked."""

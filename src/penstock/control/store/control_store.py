@@ -25,6 +25,7 @@ from penstock.control.store.login_limit import LoginLimit
 from penstock.control.store.logs import Logs
 from penstock.control.store.migrations.migration import current_version, migrate
 from penstock.control.store.partition_lag import PartitionLags
+from penstock.control.store.replays import Replays
 from penstock.control.store.restarts import Restarts
 from penstock.control.store.rows import Desired, Kind, RunRow, WorkerRow
 from penstock.control.store.samples import Samples
@@ -69,6 +70,7 @@ class ControlStore:
         self.samples = Samples(database)
         self.partition_lag = PartitionLags(database)
         self.restarts = Restarts(database)
+        self.replays = Replays(database)
         self.workers = Workers(database)
         self.users = Users(database)
         self.tokens = Tokens(database)

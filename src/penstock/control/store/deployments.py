@@ -30,6 +30,7 @@ from penstock.control.store.tables import (
     EVENTS,
     LOGS,
     PARTITION_LAG,
+    REPLAYS,
     RESTARTS,
     RUNS,
     SAMPLES,
@@ -193,7 +194,7 @@ class Deployments:
             if not session.execute(ended).rowcount:
                 return False
             session.execute(DEPLOYMENTS.delete().where(DEPLOYMENTS.c.name == name))
-            for table in (SPECS, COUNTERS, SAMPLES, PARTITION_LAG, RESTARTS, EVENTS, LOGS):
+            for table in (SPECS, COUNTERS, SAMPLES, PARTITION_LAG, RESTARTS, REPLAYS, EVENTS, LOGS):
                 session.execute(table.delete().where(table.c.deployment == name))
             return True
 

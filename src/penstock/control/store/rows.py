@@ -145,6 +145,44 @@ class EventRow:
     at: float
 
 
+class ReplayState(str, Enum):
+    """How far a requested replay is."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class ReplayRow:
+    """A requested replay of dead letters; `value` is the corrected one of a letter, sealed.
+
+    `attempts` counts the workers that have taken it.
+    """
+
+    number: int
+    deployment: str
+    state: ReplayState
+    wanted: dict[str, Any]
+    value: str | None = field(repr=False)
+    at: float
+    by: str
+    worker: str
+    attempts: int
+    started: float | None
+    ended: float | None
+    outcome: dict[str, Any] | None
+    error: str | None
+
+    @classmethod
+    def of(cls, row: sa.RowMapping) -> ReplayRow:
+        """Read a row of the table."""
+        outcome = None if row["outcome"] is None else json.loads(row["outcome"])
+        read = {"state": ReplayState(row["state"]), "wanted": json.loads(row["wanted"])}
+        return cls(**{**row, **read, "outcome": outcome})
+
+
 @dataclass(frozen=True)
 class LogRow:
     """A line that a run or a worker logged; `deployment` is empty for a line of the worker itself."""

@@ -216,3 +216,23 @@ LOGS = sa.Table(
     sa.Index("penstock_logs_deployment", "deployment", "number"),
     sa.Index("penstock_logs_worker", "worker", "deployment", "number"),
 )
+REPLAYS = sa.Table(
+    "penstock_replays",
+    METADATA,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("deployment", NAME, nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    # Which dead letters, as JSON; the corrected value of one is sealed, and removed at the end.
+    sa.Column("wanted", sa.Text, nullable=False),
+    sa.Column("value", sa.Text),
+    _real("at"),
+    _text("by"),
+    _text("worker"),
+    _number("attempts"),
+    sa.Column("started", sa.Double),
+    sa.Column("ended", sa.Double),
+    sa.Column("outcome", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Index("penstock_replays_deployment", "deployment", "number"),
+    sa.Index("penstock_replays_state", "state"),
+)

@@ -9,6 +9,10 @@ from penstock.errors import ConfigError, SetupError
 from penstock.pipeline import Pipeline
 
 
+class ReplayingError(ConfigError):
+    """Another process replays or drops dead letters of the pipeline with the same state folder."""
+
+
 def alone(pipeline: Pipeline) -> ExitStack:
     """Refuse a second process; those with other state folders see this one's plans among the letters."""
     state = f"{state_folder(pipeline)}/replays"
@@ -17,7 +21,7 @@ def alone(pipeline: Pipeline) -> ExitStack:
     except SetupError:
         raise
     except ConfigError as error:
-        raise ConfigError(
+        raise ReplayingError(
             f"another process replays or drops dead letters of {pipeline.name!r} with the state under "
             f"{state}: wait until it has ended"
         ) from error

@@ -48,8 +48,7 @@ def replay(
     _refuse_imported(letters)
     edited = [_edited(letter, values or {}) for letter in letters]
     with alone(pipeline), closing(_Replays(pipeline)) as replays:
-        elsewhere, error = replays.finish(take_over)
-        done = Replayed(elsewhere=elsewhere)
+        done, error = replays.finish(take_over)
         for each in _rounds(edited):
             done += replays.run(each)
     if error:

@@ -34,6 +34,8 @@ class Replayed:
     failed_again: int = 0
     # Letters that another replay or a drop took before this one could.
     taken: int = 0
+    # Letters of interrupted replays that were finished first.
+    finished: int = 0
     # Where replays were begun that have not ended and that only run from there, or are taken over.
     elsewhere: tuple[str, ...] = ()
 
@@ -67,21 +69,24 @@ class Replays(ABC):
     def _run(self, plan: Plan, letters: list[DeadLetter]) -> Replayed:
         """Replay the letters of a plan, and write down that they are done."""
 
-    def finish(self, take_over: bool) -> tuple[tuple[str, ...], PenstockError | None]:
-        """Finish what was begun; return whose replays were left alone, and why one could not be finished.
+    def finish(self, take_over: bool) -> tuple[Replayed, PenstockError | None]:
+        """Finish what was begun; return what was finished, and why one could not be.
 
         The lock says that no process runs a replay of this state folder now.
         """
         elsewhere: set[str] = set()
+        finished = 0
         failed: PenstockError | None = None
         for plan in self._log.unfinished():
             if plan.owner not in ("", self._owner) and not take_over:
                 elsewhere.add(plan.owner)
             elif not plan.begun:
                 self._log.release(plan)
+            elif error := self._finish(plan):
+                failed = error
             else:
-                failed = self._finish(plan) or failed
-        return tuple(sorted(elsewhere)), failed
+                finished += len(plan.letters.keys() - plan.replayed)
+        return Replayed(finished=finished, elsewhere=tuple(sorted(elsewhere))), failed
 
     def _finish(self, plan: Plan) -> PenstockError | None:
         """Finish one; return why that failed: it must not prevent the replay of other letters."""

@@ -1,4 +1,4 @@
-"""Dead letters of a deployment: list, show and drop. A replay needs Spark, and is refused."""
+"""Dead letters of a deployment: list, show and drop. `replay_routes` asks a worker for replays."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.roles import Role
-from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, moment, named
+from penstock.engine.dead_letters.dead_letter_choice import Choice, Stage, named
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.errors import ConfigError, NotFoundError
 from penstock.server.caller import Caller
@@ -21,38 +20,14 @@ from penstock.server.kafka.connections import Connections, Turns
 from penstock.server.kafka.dead_letter_topic import FindDeployed, letters_of
 from penstock.server.kafka.kafka_names import DEFAULT_LIMIT, AuditLog, Cursor, Limit
 from penstock.server.kafka.kafka_statuses import with_status
+from penstock.server.kafka.letter_choice import LetterFilter, LetterSelection
 from penstock.server.kafka.message_values import ValueReader
 from penstock.server.paging import after, page
-from penstock.server.problems import RefusedRequestError
 
 Deployment = Annotated[str, Path(alias="name", description="The deployment's name.")]
 LetterId = Annotated[str, Path(alias="id", max_length=400, description="As the list has it.")]
-Time = Annotated[str, Field(max_length=100)]
 _BYTES = 1_000_000
 _PATIENCE = 10.0
-
-
-class LetterFilter(BaseModel):
-    """Which dead letters: those that agree with everything that is given."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    stage: Stage | None = None
-    error: str | None = Field(default=None, max_length=1000, description="A part of the error.")
-    since: Time | None = Field(default=None, description="ISO-8601, included.")
-    until: Time | None = Field(default=None, description="ISO-8601, excluded.")
-
-    def choice(self, ids: tuple[str, ...] = ()) -> Choice:
-        """Return the selection."""
-        since, until = moment(self.since, "since"), moment(self.until, "until")
-        return Choice(ids, self.stage, self.error, since, until)
-
-
-class Drop(LetterFilter):
-    """Which dead letters to drop; `all` for every one that waits."""
-
-    ids: list[Annotated[str, Field(max_length=400)]] = Field(default=[], max_length=1000)
-    all: bool = False
 
 
 def dead_letters_router(find: FindDeployed, connections: Connections, audit: AuditLog) -> APIRouter:
@@ -100,30 +75,16 @@ def dead_letters_router(find: FindDeployed, connections: Connections, audit: Aud
         return Response(orjson.dumps(document), media_type="application/json")
 
     @router.post("/drop")
-    def drop_letters(caller: Caller, name: Deployment, body: Drop) -> dict[str, int]:
+    def drop_letters(caller: Caller, name: Deployment, body: LetterSelection) -> dict[str, int]:
         """Mark dead letters as dropped; the records stay in the topic."""
         deployed = find(caller, name, Role.OPERATOR)
-        wanted = body.choice(tuple(body.ids))
-        if wanted == Choice() and not body.all:
-            raise ConfigError(
-                "say which dead letters to drop: ids, stage, error, since, until, or all: true"
-            )
+        wanted = body.selected("drop")
         with reading(), dropping:
             log = letters_of(deployed, connections.find)
             dropped = log.drop(_chosen(wanted, log.waiting()))
         detail = body.model_dump(mode="json", exclude_defaults=True)
         audit(caller.user, "dead-letters.drop", name, dropped=dropped, **detail)
         return {"dropped": dropped}
-
-    @router.post("/replay")
-    def replay_letters(caller: Caller, name: Deployment) -> None:
-        """Refuse: a replay runs the pipeline."""
-        find(caller, name, Role.OPERATOR)
-        raise RefusedRequestError(
-            501,
-            "a replay runs the pipeline on Spark, which this server does not have: run 'penstock "
-            "deadletters replay FILE' with the definition, where its state folder is",
-        )
 
     return router
 

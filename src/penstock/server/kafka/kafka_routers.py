@@ -14,6 +14,7 @@ from penstock.server.kafka.dead_letter_topic import deployed_in
 from penstock.server.kafka.group_routes import groups_router
 from penstock.server.kafka.message_routes import messages_router
 from penstock.server.kafka.registry_routes import registry_router
+from penstock.server.kafka.replay_routes import replays_router
 from penstock.server.kafka.topic_routes import topics_router
 
 
@@ -27,5 +28,6 @@ def kafka_routers(connections: Connections, store: ControlStore) -> list[APIRout
         groups_router(connections, audit),
         registry_router(connections, audit),
         components_router(ComponentCatalog()),
+        replays_router(store),
         dead_letters_router(deployed_in(store), connections, audit),
     ]

@@ -146,8 +146,8 @@ def _draft(message: NewMessage, topic: str, form: Format | None) -> Draft:
                 f"{name[:100]!r} is not the name of a header: allowed is text without NUL"
             )
     return Draft(
-        key=_payload(message.key, message.key_base64, "key", topic, None),
-        value=_payload(message.value, message.value_base64, "value", topic, form),
+        key=payload(message.key, message.key_base64, "key", topic, None),
+        value=payload(message.value, message.value_base64, "value", topic, form),
         headers=[
             (name, None if value is None else value.encode())
             for name, values in message.headers.items()
@@ -158,9 +158,10 @@ def _draft(message: NewMessage, topic: str, form: Format | None) -> Draft:
     )
 
 
-def _payload(
-    value: Any, encoded: str | None, name: str, topic: str, form: Format | None
+def payload(
+    value: Any, encoded: str | None, name: str, topic: str = "", form: Format | None = None
 ) -> bytes | None:
+    """Return the bytes of a key or value, given as JSON or as base64; raise ValueError for both."""
     if encoded is not None:
         if value is not None:
             raise ValueError(f"'{name}' and '{name}_base64' were both given; give one of them")

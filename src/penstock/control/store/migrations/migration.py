@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
 
-NEWEST = "006"
+NEWEST = "007"
 VERSION_TABLE = "penstock_schema"
 _HERE = Path(__file__).parent
 _LOCK = 0x70656E73746F636B  # "penstock"
