@@ -72,7 +72,7 @@ class ReplayRequests:
             return self._is_busy
 
     def _run(self, taken: ReplayRow) -> None:
-        with log_fields(deployment=taken.deployment, replay=taken.number):
+        with log_fields(pipeline=taken.deployment, replay=taken.number):
             log.info("replay_begins", attempt=taken.attempts)
             write = self._outcome(taken)
             is_mine = retry(write, lambda error: _pause(error, TransientError), within=_STORE_AWAY)

@@ -318,15 +318,20 @@ def test_keys_are_rotated(store: ControlStore, tmp_path: Path) -> None:
         store.deployments.put(
             "orders", Kind.PIPELINE, store.secrets.sealed("orders", text), by="ann"
         )
+    for value in (store.secrets.sealed_record("orders", b"\xff"), None):
+        store.replays.add("orders", {"all": True}, value, by="ann")
     keys = KeyFile(tmp_path / "keys")
     assert len(keys.rotate()) == 2
     place = tmp_path / "control.sqlite"
     rotated = ControlStore.at(place, keys.path)
-    assert (rotated.reseal(), rotated.reseal()) == (3, 0)  # the newest, and both generations
+    # The newest, both generations, and the value of a replay.
+    assert (rotated.reseal(), rotated.reseal()) == (4, 0)
     keys.keep_newest()
     newest = ControlStore.at(place, keys.path)
     for row in newest.deployments.history("orders"):
         assert newest.secrets.opened("orders", row.spec)["connection"]["sasl.username"] == "app"
+    values = [row.value for row in newest.replays.before("orders") if row.value]
+    assert [newest.secrets.opened_record("orders", value) for value in values] == [b"\xff"]
     with pytest.raises(SetupError, match="a key that is not in the key file"):
         store.secrets.opened("orders", newest.deployments.find("orders").spec)
     for opened in (rotated, newest):

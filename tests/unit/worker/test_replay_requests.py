@@ -10,6 +10,7 @@ import pytest
 from tests.unit.jobs.conftest import Idle
 
 from penstock.control.store import ControlStore
+from penstock.control.store.logs import LogFilter
 from penstock.control.store.rows import Desired, Kind, ReplayRow
 from penstock.engine.dead_letters.replay_lock import ReplayingError
 from penstock.engine.dead_letters.replays import Replayed
@@ -99,9 +100,9 @@ def test_a_worker_replays_what_is_asked_for_one_after_the_other(
     store: ControlStore, start: Start
 ) -> None:
     worker, starting, _ = start()
-    numbers = [ask(store), ask(store)]
-
-    rows = [ended(store, number) for number in numbers]
+    with worker.lines.collecting():
+        numbers = [ask(store), ask(store)]
+        rows = [ended(store, number) for number in numbers]
     assert [(row.state.value, row.worker, row.error) for row in rows] == [
         ("done", worker.id, None)
     ] * 2
@@ -109,6 +110,13 @@ def test_a_worker_replays_what_is_asked_for_one_after_the_other(
         "letters": 2, "rows": 1, "failed_again": 1, "taken": 0, "finished": 0, "elsewhere": [],
     }  # fmt: skip
     assert starting.given == [(numbers[0], False), (numbers[1], False)]
+    wanted = LogFilter(deployment="orders")
+    eventually(
+        lambda: (
+            [line.event for line in store.logs.after(0, wanted)]
+            == ["replay_begins", "replay_done"] * 2
+        )
+    )
 
 
 def test_one_of_two_workers_takes_it_and_goes_on_with_its_other_work(

@@ -29,7 +29,7 @@ from penstock.control.store.replays import Replays
 from penstock.control.store.restarts import Restarts
 from penstock.control.store.rows import Desired, Kind, RunRow, WorkerRow
 from penstock.control.store.samples import Samples
-from penstock.control.store.tables import DEPLOYMENTS, RUNS, SPECS, WORKERS
+from penstock.control.store.tables import DEPLOYMENTS, REPLAYS, RUNS, SPECS, WORKERS
 from penstock.control.store.users import Tokens, Users
 from penstock.control.store.workers import Workers
 from penstock.errors import SetupError
@@ -138,14 +138,19 @@ class ControlStore:
     def reseal(self) -> int:
         """Encrypt all stored secrets with the newest key; return how many texts were changed."""
         changed = 0
-        for table, name in ((DEPLOYMENTS, DEPLOYMENTS.c.name), (SPECS, SPECS.c.deployment)):
+        for text, name in (
+            (DEPLOYMENTS.c.spec, DEPLOYMENTS.c.name),
+            (SPECS.c.spec, SPECS.c.deployment),
+            (REPLAYS.c.value, REPLAYS.c.deployment),
+        ):
+            table = name.table
             with self.database.read() as session:
                 keys = [name, *(column for column in table.primary_key if column is not name)]
-                rows = session.execute(sa.select(table.c.spec, *keys)).all()
+                rows = session.execute(sa.select(text, *keys).where(text.is_not(None))).all()
             for before, *values in rows:
                 after = self.secrets.resealed(values[0], before)
                 same = [column == value for column, value in zip(keys, values, strict=True)]
-                update = table.update().where(*same, table.c.spec == before).values(spec=after)
+                update = table.update().where(*same, text == before).values({text: after})
                 if after != before:
                     with self.database.write() as session:
                         changed += session.execute(update).rowcount
