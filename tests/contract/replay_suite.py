@@ -115,13 +115,14 @@ class ReplaysSuite:
         assert store.replays.take("v") is None
 
         silence(store, "w", 20)
+        assert store.replays.take("v", from_silent=False) is None
         again = taken(store, "v")
         assert (again.number, again.worker, again.attempts) == (first.number, "v", 2)
         assert again.started == first.started
         for end in (store.replays.give_back(first), store.replays.finish(first, {})):
             assert not end, "it is the other worker's"
         store.workers.leave("v")
-        assert taken(store, "w").attempts == 3
+        assert taken(store, "w", from_silent=False).attempts == 3
 
     def test_one_whose_answer_was_lost_is_taken_again_by_the_same_worker(
         self, store: ControlStore

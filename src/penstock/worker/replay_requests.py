@@ -11,6 +11,7 @@ from threading import Lock
 
 from penstock.config.log_fields import log_fields
 from penstock.config.logs import event_logger
+from penstock.control.liveness import SILENT, clock
 from penstock.control.store import ControlStore
 from penstock.control.store.rows import ReplayRow
 from penstock.engine.dead_letters.replay_lock import ReplayingError
@@ -24,6 +25,8 @@ log = event_logger(__name__)
 # For how many seconds a system that is away, or another replay, is waited for; and the store.
 _AWAY, _STORE_AWAY = 60.0, 300.0
 _TRY_EVERY = 2.0
+# A pause of this length between two looks is one of the store, or of this process.
+_INTERRUPTED = 10.0
 
 Replay = Callable[[ReplayRow, bool], Replayed]
 """Runs a replay; the second argument says whether it was begun before and interrupted."""
@@ -42,17 +45,29 @@ class ReplayRequests:
         self._lock = Lock()
         self._is_closed = self._is_busy = False
         self._taken: ReplayRow | None = None
+        # Since when the store is read without an interruption, and when it was read.
+        self._steady = self._looked = clock()
 
     def step(self) -> None:
         """Run what there is, one after the other."""
         while self._begin():
             try:
-                self._taken = self._store.take(self._worker, only_own=self._only_own)
+                self._taken = self._take()
                 if self._taken is None:
                     return
                 self._run(self._taken)
             finally:
                 self._taken, self._is_busy = None, False
+
+    def _take(self) -> ReplayRow | None:
+        """Take what waits; and what another worker ran, once it had time for a heartbeat."""
+        now = clock()
+        if now - self._looked > _INTERRUPTED:
+            self._steady = now
+        heard = now - self._steady >= SILENT
+        taken = self._store.take(self._worker, only_own=self._only_own, from_silent=heard)
+        self._looked = now
+        return taken
 
     def close(self) -> bool:
         """Take nothing more; return whether none is running."""

@@ -9,6 +9,8 @@ import pytest
 from penstock.engine.dead_letters.letter import DeadLetter
 from penstock.engine.dead_letters.replays import Replayed
 from penstock.errors import ConfigError
+from penstock.flows.definition.reading import parse_flow
+from penstock.flows.spark.flow_pipeline import FlowStep, flow_pipeline
 from penstock.pipeline.reading import parse_pipeline
 from penstock.worker import letter_replay
 from penstock.worker.letter_replay import replay_letters
@@ -88,3 +90,21 @@ def test_a_request_that_is_taken_again_leaves_out_what_is_done(engine: Engine) -
     replay_letters(PIPELINE, {"ids": ["orders-0-9"]}, b"x", repeated=True)
 
     assert engine.asked == [([IDS[0]], {}, False), ([], {}, False)]
+
+
+def test_letters_of_a_flow_begin_with_the_step_that_failed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "name: orders\nconnection: {addresses: 'kafka:9092'}\ntrigger: {timer: 5s}\nsteps: [{log: x}]"
+    pipeline = flow_pipeline(parse_flow(text, "a test"))
+    steps = []
+
+    def replay_flow(pipeline: Any, step: FlowStep, *given: Any, take_over: bool) -> Replayed:
+        steps.append(step)
+        return engine.replay(pipeline, *given, take_over=take_over)
+
+    monkeypatch.setattr(letter_replay, "replay_flow", replay_flow)
+    replay_letters(pipeline, {"ids": ["orders-0-1"]}, b"1", repeated=False)
+
+    assert steps == pipeline.steps
+    assert engine.asked == [([IDS[0]], {IDS[0]: b"1"}, False)]

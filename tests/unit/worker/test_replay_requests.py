@@ -12,12 +12,14 @@ from tests.unit.jobs.conftest import Idle
 from penstock.control.store import ControlStore
 from penstock.control.store.logs import LogFilter
 from penstock.control.store.rows import Desired, Kind, ReplayRow
+from penstock.control.store.tables import WORKERS
 from penstock.engine.dead_letters.replay_lock import ReplayingError
 from penstock.engine.dead_letters.replays import Replayed
 from penstock.engine.restart_reason import JavaDiedError
 from penstock.errors import ConfigError, TransientError
 from penstock.testing import eventually
 from penstock.worker import replay_requests
+from penstock.worker.replay_requests import ReplayRequests
 from penstock.worker.worker import Worker, WorkerSettings
 
 QUICK = WorkerSettings(reconcile_every=0.02, report_every=0.02, grace=60.0)
@@ -155,6 +157,31 @@ def test_one_of_a_worker_that_died_is_finished_by_another(
     row = ended(store, number)
     assert (row.state.value, row.worker, row.attempts) == ("done", worker.id, 2)
     assert starting.given == [(number, True)]
+
+
+def test_after_an_outage_of_the_store_its_worker_has_time_for_a_heartbeat(
+    store: ControlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(replay_requests, "clock", lambda: now[0])
+    store.workers.join("other", "host", 1)
+    number = ask(store)
+    assert store.replays.take("other")
+    replays = Replaying()
+    requests = ReplayRequests(store, "me", replays.replay)
+
+    def looks(seconds: int) -> None:
+        for _ in range(seconds):
+            now[0] += 1.0
+            requests.step()
+
+    now[0] += 60.0  # the store was away for all workers
+    with store.database.write() as session:
+        session.execute(WORKERS.update().values(seen=store.database.now - 60))
+    looks(15)
+    assert replays.given == []
+    looks(1)
+    assert replays.given == [(number, True)]
 
 
 def test_a_drained_worker_ends_its_replay_and_takes_no_other(

@@ -63,13 +63,16 @@ class Replays:
             session.execute(added)
         return number
 
-    def take(self, worker: str, *, only_own: bool = False) -> ReplayRow | None:
+    def take(
+        self, worker: str, *, only_own: bool = False, from_silent: bool = True
+    ) -> ReplayRow | None:
         """Take the oldest request that this worker may run; return None if there is none.
 
         The worker that runs the deployment has it to itself; with `only_own` others are left alone. A
         worker takes one at a time: what it has taken before, without an answer, it takes again.
+        `from_silent`: a worker that sent no heartbeat has died; it may have been the store that was away.
         """
-        free = self._takeable(worker, only_own)
+        free = self._takeable(worker, only_own, from_silent)
         query = sa.select(REPLAYS.c.number).where(free).order_by(REPLAYS.c.number)
         with self._database.read() as session:
             numbers = session.execute(query.limit(_CONSIDERED)).scalars().all()
@@ -102,12 +105,13 @@ class Replays:
             row = session.execute(update).mappings().one_or_none()
         return None if row is None else ReplayRow.of(row)
 
-    def _takeable(self, worker: str, only_own: bool) -> sa.ColumnElement[bool]:
+    def _takeable(self, worker: str, only_own: bool, from_silent: bool) -> sa.ColumnElement[bool]:
         """Return the condition that a request waits, or lost its worker, and may run here."""
         now = self._now
-        its_worker = WORKERS.c.id == REPLAYS.c.worker
-        lives = sa.and_(its_worker, WORKERS.c.seen.between(now - SILENT, now + SILENT))
-        lost = sa.or_(REPLAYS.c.worker == worker, ~sa.exists().where(lives))
+        lives = [WORKERS.c.id == REPLAYS.c.worker]
+        if from_silent:
+            lives.append(WORKERS.c.seen.between(now - SILENT, now + SILENT))
+        lost = sa.or_(REPLAYS.c.worker == worker, ~sa.exists().where(*lives))
         waits = sa.or_(
             REPLAYS.c.state == ReplayState.PENDING.value,
             sa.and_(REPLAYS.c.state == ReplayState.RUNNING.value, lost),
