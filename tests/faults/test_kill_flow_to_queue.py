@@ -148,10 +148,15 @@ def family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 def workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     """Return the processes in which Spark runs the flow's steps."""
     return [
-        each
-        for each in psutil.Process(process.pid).children(recursive=True)
-        if any("pyspark" in part for part in each.cmdline())
+        each for each in psutil.Process(process.pid).children(recursive=True) if runs_steps(each)
     ]
+
+
+def runs_steps(process: psutil.Process) -> bool:
+    try:
+        return any("pyspark" in part for part in process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended by now
+        return False
 
 
 def is_done(connection: Connection, group: str) -> bool:
