@@ -28,7 +28,7 @@ demo: setup ## stream generated trades into a Parquet table and show it
 
 serve: setup ## a broker, the server with its API, and a worker, until Ctrl-C
 	@$(BIN)/penstock broker status >/dev/null 2>&1 || $(BIN)/penstock broker start --detach
-	@$(BIN)/penstock serve $(ARGS)
+	@$(BIN)/penstock serve $(ARGS) || [ $$? -eq 130 ]
 
 test: setup ## every test
 	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
