@@ -212,7 +212,8 @@ def _is(*types: pa.DataType) -> _Test:
     return lambda type_: type_ in types
 
 
-def _is_list(type_: pa.DataType) -> bool:
+def is_list(type_: pa.DataType) -> bool:
+    """Return whether a type is one of lists, of whatever form."""
     return bool(
         pa.types.is_list(type_)
         or pa.types.is_large_list(type_)
@@ -246,7 +247,7 @@ _CASTS: list[tuple[_Test, _Test, _Cast]] = [
     (pa.types.is_duration, pa.types.is_duration, _safe),
 ]
 _NESTED: list[tuple[_Test, _Test, _Nested]] = [
-    (_is_list, pa.types.is_list, _list),
+    (is_list, pa.types.is_list, _list),
     (pa.types.is_map, pa.types.is_map, _map),
     (pa.types.is_struct, pa.types.is_struct, _struct),
 ]

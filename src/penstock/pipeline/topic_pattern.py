@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.errors import MissingExtraError, missing_extra
+from penstock.errors import MissingExtraError
+from penstock.pipeline.arrow_regex import arrow_regex
 
 
 def surely_fits(pattern: str, topic: str) -> bool:
@@ -47,14 +48,8 @@ def replaced(pattern: str, template: str, topics: Sequence[str]) -> list[str]:
 
 
 def _called(name: str, topics: Sequence[str], pattern: str, **options: Any) -> list[Any]:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        from pyarrow import compute  # noqa: PLC0415
-    except ModuleNotFoundError as missing:
-        raise missing_extra(missing, "a pattern of topics") from missing
     whole = rf"\A(?:{pattern})\z"
     try:
-        function = getattr(compute, name)
-        return list(function(pa.array(topics, pa.string()), pattern=whole, **options).to_pylist())
-    except (pa.ArrowException, UnicodeEncodeError) as error:
+        return list(arrow_regex(name, topics, "a pattern of topics", pattern=whole, **options))
+    except ValueError as error:
         raise ValueError(f"the pattern {pattern[:80]!r} cannot be read: {error}") from None

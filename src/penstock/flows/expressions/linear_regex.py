@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from penstock.errors import missing_extra
 from penstock.flows.expressions.expression_error import ExpressionError
+from penstock.pipeline.arrow_regex import arrow_regex
 
 _LONGEST_PATTERN = 1000
 # A quotation, an escape, a class of characters, the beginning of a group with or without a name, a sign.
@@ -79,13 +79,8 @@ def _require_short(pattern: str) -> None:
 
 def _called(name: str, text: str, **options: Any) -> Any:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        from pyarrow import compute  # noqa: PLC0415
-    except ModuleNotFoundError as missing:
-        raise missing_extra(missing, "a regular expression in a flow") from missing
-    try:
-        return getattr(compute, name)(pa.scalar(text, pa.string()), **options).as_py()
-    except (pa.ArrowException, UnicodeEncodeError) as error:
+        return arrow_regex(name, text, "a regular expression in a flow", **options)
+    except ValueError as error:
         raise ExpressionError(
             f"the pattern {options['pattern'][:80]!r} cannot be used: {str(error)[:200]}; it is a "
             "regular expression of RE2, without look-around and back references"

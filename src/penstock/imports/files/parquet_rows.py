@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.encode.column_bytes import Encode
 from penstock.encode.json_columns_text import json_encode
 from penstock.errors import ConfigError, RefusedError
+from penstock.pipeline.exact_cast import is_list
 from penstock.pipeline.importing import BadRecord
 
 
@@ -53,15 +54,11 @@ def json_type(kind: pa.DataType) -> pa.DataType:
         return pa.struct([field.with_type(json_type(field.type)) for field in kind])
     if pa.types.is_map(kind):
         return pa.map_(pa.string(), json_type(kind.item_type))
-    if any(is_list(kind) for is_list in _LISTS):
+    if is_list(kind):
         return pa.list_(json_type(kind.value_type))
     return next((plain for is_type, plain in _PLAIN if is_type(kind)), kind)
 
 
-_LISTS = (
-    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list,
-    pa.types.is_list_view, pa.types.is_large_list_view,
-)  # fmt: skip
 _PLAIN = (
     (pa.types.is_large_string, pa.string()),
     (pa.types.is_string_view, pa.string()),
